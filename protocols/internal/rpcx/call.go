@@ -250,7 +250,7 @@ func (q *request) fail(e *anser.Error, trailers anser.Metadata) {
 // textOf returns the text of an error: that of a handler as it is.
 func textOf(e *anser.Error) string {
 	text := e.Message
-	if inner := errors.Unwrap(e); inner != nil {
+	if inner := errors.Unwrap(e); inner != nil && !errors.Is(inner, anser.ErrTooLarge) {
 		text = inner.Error()
 	}
 	if text == "" {

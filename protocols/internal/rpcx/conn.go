@@ -29,6 +29,7 @@ type conn struct {
 	methods *exchange.Directory
 	most    int              // bytes of a payload
 	in      *rpcxwire.Reader // owned by the goroutine that reads
+	opened  chan struct{}    // closed when host is set, or never will be
 
 	mu       sync.Mutex // guards the fields below
 	idle     sync.Cond  // signalled when open becomes 0
@@ -43,7 +44,9 @@ func Serve(s *anser.Server, methods *exchange.Directory, in anser.Incoming) (err
 	c.in = rpcxwire.NewReader(c.link, c.hold)
 	c.link.SetLimits(link.Limits{Stall: stall})
 	c.idle.L = &c.mu
+	c.opened = make(chan struct{})
 	c.host, err = host.Open(s, in.Peer, c.drain, c.end)
+	close(c.opened)
 	if err != nil {
 		return err
 	}
@@ -69,11 +72,17 @@ func Serve(s *anser.Server, methods *exchange.Directory, in anser.Incoming) (err
 // errLeaves is the error of a request that is left to another server.
 var errLeaves = errors.New("the connection drains")
 
-// drain is called when the client should use another server. The protocol cannot say so.
+// drain is called when the client should use another server. The protocol cannot say so, and calls
+// are refused at once.
 func (c *conn) drain() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.draining = true
+	c.mu.Unlock()
+	go func() {
+		if <-c.opened; c.host != nil {
+			c.host.Drained()
+		}
+	}()
 }
 
 // end ends the connection: at once, or with nil after a drain, when the answers have left.

@@ -121,12 +121,18 @@ func TestCallUnknownKey(t *testing.T) {
 func TestCallOverALimit(t *testing.T) {
 	at := serve(t)
 	run(t, "call", at, "Arith.Mul", "--max-message", "1").expect(t, 5+1, "limit", "raise it with --max-message")
-	run(t, "call", at, "Test.Long", "--max-message", "1").expect(t, 5+1, "limit", "raise it with --max-message")
-	run(t, "call", at, "Test.Long", "--max-message", "1", "--compress", "gzip,forced").expect(t, 5+1, "limit", "raise it with --max-message")
+	s := anser.NewServer()
+	anser.Handle(s, "Test.Long", func(context.Context, *anser.None) (*string, error) {
+		text := strings.Repeat("long ", 40_000)
+		return &text, nil
+	})
+	long := listen(t, s)
+	run(t, "call", long, "Test.Long", "--max-message", "1").expect(t, 5+1, "limit", "raise it with --max-message")
+	run(t, "call", long, "Test.Long", "--max-message", "1", "--compress", "gzip,forced").expect(t, 5+1, "limit", "raise it with --max-message")
 	run(t, "call", at, "Test.Ticks", "--max-message", "1", "--stream").expect(t, 5, "limit", "raise it with --max-message")
-	small, long := serve(t, anser.MaxMessage(100)), `{"A": 7, "B": 8}`+strings.Repeat(" ", 100_000)
-	run(t, "call", small, "Arith.Mul", long).expect(t, 3, "limit", "raise it with anser.MaxMessage on the server")
-	run(t, "call", small, "Arith.Mul", long[:1000]).expect(t, 4, "limit", "raise it with anser.MaxMessage on the server")
-	run(t, "call", small, "Arith.Mul", long, "--compress", "gzip,forced").expect(t, 4, "limit", "raise it with anser.MaxMessage on the server")
-	run(t, "call", small, "Test.Sum", `{"N": 1}`+long[16:]).expect(t, 5, "limit", "raise it with anser.MaxMessage on the server")
+	small, padded := serve(t, anser.MaxMessage(100)), `{"A": 7, "B": 8}`+strings.Repeat(" ", 100_000)
+	run(t, "call", small, "Arith.Mul", padded).expect(t, 3, "limit", "raise it with anser.MaxMessage on the server")
+	run(t, "call", small, "Arith.Mul", padded[:1000]).expect(t, 4, "limit", "raise it with anser.MaxMessage on the server")
+	run(t, "call", small, "Arith.Mul", padded, "--compress", "gzip,forced").expect(t, 4, "limit", "raise it with anser.MaxMessage on the server")
+	run(t, "call", small, "Test.Sum", `{"N": 1}`+padded[16:]).expect(t, 5, "limit", "raise it with anser.MaxMessage on the server")
 }

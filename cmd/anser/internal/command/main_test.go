@@ -115,10 +115,6 @@ func serve(t *testing.T, opts ...anser.ServerOption) string {
 		noted <- in.Text
 		return nil
 	})
-	anser.Handle(s, "Test.Long", func(context.Context, *anser.None) (*string, error) {
-		text := strings.Repeat("long ", 40_000)
-		return &text, nil
-	})
 	s.RegisterFunc("Test.DivMod", func(_ context.Context, a, b int) (int, int, error) { return a / b, a % b, nil },
 		anser.Params("(a, b) (q, r)"))
 	over := make(chan struct{})
