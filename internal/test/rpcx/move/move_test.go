@@ -218,11 +218,25 @@ func stockMover(t *testing.T, p *place) *mover {
 		if err := registered.Stop(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(2 * time.Second) // until all clients know: rpcx cannot tell them
+		m.forgotten(t) // rpcx cannot tell its clients that it stops
 		s.Close()
 		<-served
 	}
 	return m
+}
+
+// forgotten waits until the clients have stopped calling the server.
+func (m *mover) forgotten(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		before := m.calls.Load()
+		if time.Sleep(2 * time.Second); m.calls.Load() == before {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a server that is not registered any more gets calls after a minute")
+		}
+	}
 }
 
 // counted is a service that counts its calls.
@@ -307,8 +321,19 @@ func TestMove(t *testing.T) {
 					}
 				}
 			}
+			// both waits until the client of Anser knows the two servers: of a list in which the only one has
+			// been replaced, it keeps the old one while it answers.
+			both := func() {
+				t.Helper()
+				for deadline := time.Now().Add(20 * time.Second); len(c.Status().Instances) < 2; time.Sleep(10 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("the client has not learned of the new server: %+v", c.Status().Instances)
+					}
+				}
+			}
 			grown(&old.calls)
 			fresh := anserMover(t, &p)
+			both()
 			grown(&fresh.calls)
 			old.stop()
 			alone := byStock.Load()
@@ -318,6 +343,7 @@ func TestMove(t *testing.T) {
 				t.Error("no calls")
 			}
 			back := stockMover(t, &p)
+			both()
 			grown(&back.calls)
 			fresh.stop()
 			grown(&byStock)
