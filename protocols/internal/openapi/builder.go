@@ -13,6 +13,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec/tuple"
 	"github.com/anser-rpc/anser/contract"
+	"github.com/anser-rpc/anser/internal/jsonschema"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
 	"github.com/anser-rpc/anser/protocols/internal/plain"
 )
@@ -29,7 +30,7 @@ type entry struct {
 
 // builder describes all methods of a server.
 type builder struct {
-	types   *components
+	types   *jsonschema.Components
 	docs    docs
 	entries []*entry
 	ids     map[string]bool // of operations
@@ -40,7 +41,7 @@ type builder struct {
 
 type madeMedia struct {
 	media *media
-	to    direction
+	to    jsonschema.Direction
 }
 
 // catalog is what all methods of a server are described by.
@@ -56,7 +57,7 @@ func build(methods *exchange.Directory, routes *plain.Routes) (*catalog, error) 
 	server := methods.Server()
 	c := &catalog{version: server.MethodsVersion(), services: make(map[string]tag)}
 	b := &builder{
-		types: newComponents(), ids: make(map[string]bool),
+		types: jsonschema.NewComponents("#/components/schemas/"), ids: make(map[string]bool),
 		docs: docs{make(map[string]*contract.Message), make(map[string]*contract.Enum)},
 	}
 	b.addProblem()
@@ -85,15 +86,15 @@ func build(methods *exchange.Directory, routes *plain.Routes) (*catalog, error) 
 	for _, m := range b.medias {
 		m.media.Example = exampleOf(m.media.Schema, m.to)
 	}
-	if err := b.types.name(); err != nil {
+	if err := b.types.Name(); err != nil {
 		return nil, err
 	}
 	for _, e := range b.entries {
 		for _, s := range e.own {
-			s.walk(setRef)
+			s.Walk(b.types.SetRef)
 		}
 	}
-	b.problem.walk(setRef)
+	b.problem.Walk(b.types.SetRef)
 	c.entries, c.problem = b.entries, b.problem
 	return c, nil
 }
@@ -141,9 +142,9 @@ func (b *builder) id(name string) string {
 }
 
 // schemaOf returns the schema of the requests or replies of a method.
-func (b *builder) schemaOf(m *exchange.Method, to direction) *Schema {
+func (b *builder) schemaOf(m *exchange.Method, to jsonschema.Direction) *Schema {
 	t, elements := m.Request, m.Arguments
-	if to == reply {
+	if to == jsonschema.Reply {
 		t, elements = m.Reply, m.Results
 	}
 	about := hintOf(m, to)
@@ -167,7 +168,7 @@ func (b *builder) schemaOf(m *exchange.Method, to direction) *Schema {
 }
 
 // passed returns the schema of encoded messages, of which only the contract is known.
-func (b *builder) passed(m *exchange.Method, to direction) *Schema {
+func (b *builder) passed(m *exchange.Method, to jsonschema.Direction) *Schema {
 	d := m.Input()
 	if to == reply {
 		d = m.Output()
@@ -179,7 +180,7 @@ func (b *builder) passed(m *exchange.Method, to direction) *Schema {
 }
 
 // hintOf returns what the contract of a method says of its messages.
-func hintOf(m *exchange.Method, to direction) hint {
+func hintOf(m *exchange.Method, to jsonschema.Direction) hint {
 	if m.Contract == nil {
 		return hint{}
 	}
@@ -192,30 +193,30 @@ func hintOf(m *exchange.Method, to direction) hint {
 		return hint{}
 	}
 	name := about.Request
-	if to == reply {
+	if to == jsonschema.Reply {
 		name = about.Reply
 	}
 	return hint{schema, schema.Message(name)}
 }
 
 // tuple returns the schema of several values: an object with their names, or an array.
-func (b *builder) tuple(elements []anser.TupleElement, to direction, h hint) *Schema {
-	object := &Schema{Type: types{tObject}}
-	n := number(int64(len(elements)))
-	array := &Schema{Type: types{tArray}, MinItems: n, MaxItems: n}
+func (b *builder) tuple(elements []anser.TupleElement, to jsonschema.Direction, h hint) *Schema {
+	object := &Schema{Type: jsonschema.Types{jsonschema.Object}}
+	n := jsonschema.Int(int64(len(elements)))
+	array := &Schema{Type: jsonschema.Types{jsonschema.Array}, MinItems: n, MaxItems: n}
 	for _, e := range elements {
 		about, inner := h.field(e.Name)
 		value := b.element(e.Type, to, inner)
 		if about != nil {
 			describe(value, about.Doc, about.Deprecated)
 		}
-		object.Properties = append(object.Properties, member{e.Name, value})
+		object.Properties = append(object.Properties, jsonschema.Member{Name: e.Name, Schema: value})
 		array.PrefixItems = append(array.PrefixItems, value)
-		if to == reply {
+		if to == jsonschema.Reply {
 			object.Required = append(object.Required, e.Name)
 		}
 	}
-	if to == reply {
+	if to == jsonschema.Reply {
 		object.Description = "The answer to an object."
 		array.Description = "The answer to an array."
 	}
@@ -223,9 +224,9 @@ func (b *builder) tuple(elements []anser.TupleElement, to direction, h hint) *Sc
 }
 
 // element returns the schema of an element of a tuple, which may be a pointer to a protobuf message.
-func (b *builder) element(t reflect.Type, to direction, h hint) *Schema {
+func (b *builder) element(t reflect.Type, to jsonschema.Direction, h hint) *Schema {
 	if t.Implements(protoType) {
-		return nullable(b.message(descriptor(t.Elem()), to))
+		return jsonschema.Nullable(b.message(descriptor(t.Elem()), to))
 	}
 	return b.goType(t, to, true, h)
 }

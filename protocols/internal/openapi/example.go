@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+
+	"github.com/anser-rpc/anser/internal/jsonschema"
 )
 
 // maxExample is the number of values in an example.
@@ -11,33 +13,33 @@ const maxExample = 100
 
 // exampler makes an example of a schema. It ends where a type contains itself.
 type exampler struct {
-	inside []*component
+	inside []*jsonschema.Component
 	values int
-	to     direction
+	to     jsonschema.Direction
 }
 
 // exampleOf returns a message with an example value in each member, in JSON.
-func exampleOf(s *Schema, to direction) json.RawMessage {
+func exampleOf(s *Schema, to jsonschema.Direction) json.RawMessage {
 	e := &exampler{to: to}
 	return e.value(s)
 }
 
 // value returns an example, or nil if there is none without a type inside itself.
 func (e *exampler) value(s *Schema) json.RawMessage {
-	if s.sample != "" {
-		return json.RawMessage(s.sample)
+	if s.Sample != "" {
+		return json.RawMessage(s.Sample)
 	}
 	if e.values++; e.values > maxExample {
 		return nil
 	}
 	switch {
-	case s.of != nil:
-		if slices.Contains(e.inside, s.of) {
+	case s.Of != nil:
+		if slices.Contains(e.inside, s.Of) {
 			return nil
 		}
-		e.inside = append(e.inside, s.of)
+		e.inside = append(e.inside, s.Of)
 		defer func() { e.inside = e.inside[:len(e.inside)-1] }()
-		return e.value(s.of.schema)
+		return e.value(s.Of.Schema)
 	case len(s.AnyOf) > 0:
 		return e.value(s.AnyOf[0])
 	case len(s.OneOf) > 0 && len(s.Type) == 0:
@@ -46,11 +48,11 @@ func (e *exampler) value(s *Schema) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	switch s.Type[0] {
-	case tObject:
+	case jsonschema.Object:
 		return e.object(s)
-	case tArray:
+	case jsonschema.Array:
 		return e.array(s)
-	case tString:
+	case jsonschema.String:
 		switch {
 		case s.ContentEncoding != "":
 			return json.RawMessage(`"AQI="`)
@@ -58,9 +60,9 @@ func (e *exampler) value(s *Schema) json.RawMessage {
 			return json.RawMessage(`"2026-01-02T15:04:05Z"`)
 		}
 		return json.RawMessage(`"string"`)
-	case tInteger, tNumber:
+	case jsonschema.Integer, jsonschema.Number:
 		return json.RawMessage("1")
-	case tBoolean:
+	case jsonschema.Boolean:
 		return json.RawMessage("true")
 	}
 	return json.RawMessage("null")
@@ -100,18 +102,18 @@ func (e *exampler) object(s *Schema) json.RawMessage {
 		if e.leftOut(s, m) {
 			continue
 		}
-		v := e.value(m.schema)
-		if v == nil && !slices.Contains(s.Required, m.name) {
+		v := e.value(m.Schema)
+		if v == nil && !slices.Contains(s.Required, m.Name) {
 			continue
 		}
-		key, _ := json.Marshal(m.name)
+		key, _ := json.Marshal(m.Name)
 		list = append(list, slices.Concat(key, []byte{':'}, orNull(v)))
 	}
 	if s.AdditionalProperties != nil && len(s.Properties) == 0 {
 		if v := e.value(s.AdditionalProperties); v != nil {
 			key := "key"
 			if s.PropertyNames != nil {
-				key = s.PropertyNames.sample
+				key = s.PropertyNames.Sample
 			}
 			text, _ := json.Marshal(key)
 			list = append(list, slices.Concat(text, []byte{':'}, v))
@@ -122,16 +124,16 @@ func (e *exampler) object(s *Schema) json.RawMessage {
 
 // leftOut reports whether an example does not have a property: it excludes another one, or the other
 // side writes it.
-func (e *exampler) leftOut(s *Schema, m member) bool {
-	if slices.Contains(s.Required, m.name) {
+func (e *exampler) leftOut(s *Schema, m jsonschema.Member) bool {
+	if slices.Contains(s.Required, m.Name) {
 		return false
 	}
-	if m.schema.Deprecated || m.schema.ReadOnly && e.to == request || m.schema.WriteOnly && e.to == reply {
+	if m.Schema.Deprecated || m.Schema.ReadOnly && e.to == jsonschema.Request || m.Schema.WriteOnly && e.to == jsonschema.Reply {
 		return true
 	}
 	for _, all := range s.AllOf {
 		for i, one := range all.OneOf {
-			if i > 0 && slices.Contains(one.Required, m.name) {
+			if i > 0 && slices.Contains(one.Required, m.Name) {
 				return true
 			}
 		}

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"math/big"
 	"reflect"
-	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/anser-rpc/anser/contract"
+	"github.com/anser-rpc/anser/internal/jsonschema"
 )
 
 // hint is what a contract says of a Go type: its message, or nil.
@@ -45,20 +45,20 @@ var (
 
 // known are schemas of types that marshal themselves.
 var known = map[reflect.Type]func() *Schema{
-	timeType:   func() *Schema { return &Schema{Type: types{tString}, Format: "date-time"} },
-	bigType:    func() *Schema { return &Schema{Type: types{tInteger}} },
+	timeType:   func() *Schema { return &Schema{Type: jsonschema.Types{jsonschema.String}, Format: "date-time"} },
+	bigType:    func() *Schema { return &Schema{Type: jsonschema.Types{jsonschema.Integer}} },
 	rawType:    func() *Schema { return new(Schema) },
-	numberType: func() *Schema { return &Schema{Type: types{tNumber}} },
+	numberType: func() *Schema { return &Schema{Type: jsonschema.Types{jsonschema.Number}} },
 	elapsedType: func() *Schema {
-		return &Schema{Type: types{tInteger}, Format: "int64", Description: "Nanoseconds.", sample: "1000000000"}
+		return &Schema{Type: jsonschema.Types{jsonschema.Integer}, Format: "int64", Description: "Nanoseconds.", Sample: "1000000000"}
 	},
 }
 
 // goType returns the schema of a value that encoding/json writes. addressable says that methods of a
 // pointer to it are called.
-func (b *builder) goType(t reflect.Type, to direction, addressable bool, h hint) *Schema {
+func (b *builder) goType(t reflect.Type, to jsonschema.Direction, addressable bool, h hint) *Schema {
 	if t.Kind() == reflect.Pointer {
-		return nullable(b.goType(t.Elem(), to, true, h))
+		return jsonschema.Nullable(b.goType(t.Elem(), to, true, h))
 	}
 	if make := known[t]; make != nil {
 		return make()
@@ -69,19 +69,19 @@ func (b *builder) goType(t reflect.Type, to direction, addressable bool, h hint)
 	switch t.Kind() {
 	case reflect.Struct, reflect.Map, reflect.Slice, reflect.Array:
 		if t.Name() != "" && t.PkgPath() != "" {
-			s := b.types.ref(typeKey{goType: t}, to, t.String(), func() *Schema { return b.goContainer(t, to, h) })
+			s := b.types.Ref(typeKey{goType: t}, to, t.String(), func() *Schema { return b.goContainer(t, to, h) })
 			if t.Kind() == reflect.Map || t.Kind() == reflect.Slice {
-				return nullable(s)
+				return jsonschema.Nullable(s)
 			}
 			return s
 		}
 		s := b.goContainer(t, to, h)
 		if t.Kind() == reflect.Map || t.Kind() == reflect.Slice {
-			return nullable(s)
+			return jsonschema.Nullable(s)
 		}
 		return s
 	}
-	return goScalar(t)
+	return jsonschema.GoScalar(t.Kind().String())
 }
 
 // marshaled returns the schema of a type that marshals itself, or nil. Of JSON that it writes
@@ -92,7 +92,7 @@ func marshaled(t reflect.Type, addressable bool) *Schema {
 	case t.Implements(jsonType), pointer.Implements(jsonType):
 		return new(Schema)
 	case t.Implements(textType), addressable && pointer.Implements(textType):
-		return &Schema{Type: types{tString}, sample: ownSample(t)}
+		return &Schema{Type: jsonschema.Types{jsonschema.String}, Sample: ownSample(t)}
 	case pointer.Implements(textType):
 		return new(Schema)
 	}
@@ -113,46 +113,19 @@ func ownSample(t reflect.Type) (text string) {
 	return string(data)
 }
 
-func goScalar(t reflect.Type) *Schema {
-	switch t.Kind() {
-	case reflect.Bool:
-		return &Schema{Type: types{tBoolean}}
-	case reflect.String:
-		return &Schema{Type: types{tString}}
-	case reflect.Float32:
-		return &Schema{Type: types{tNumber}, Format: "float"}
-	case reflect.Float64:
-		return &Schema{Type: types{tNumber}, Format: "double"}
-	case reflect.Int, reflect.Int64:
-		return &Schema{Type: types{tInteger}, Format: "int64"}
-	case reflect.Int32:
-		return &Schema{Type: types{tInteger}, Format: "int32", Minimum: "-2147483648", Maximum: "2147483647"}
-	case reflect.Int8, reflect.Int16:
-		most := int64(1)<<(t.Bits()-1) - 1
-		return &Schema{Type: types{tInteger}, Minimum: number(-most - 1), Maximum: number(most)}
-	case reflect.Uint, reflect.Uint64, reflect.Uintptr:
-		return &Schema{Type: types{tInteger}, Minimum: "0"}
-	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
-		return &Schema{Type: types{tInteger}, Minimum: "0", Maximum: number(int64(1)<<t.Bits() - 1)}
-	}
-	return new(Schema) // an interface
-}
-
-func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
-
 // goContainer returns the schema of a struct, map, slice or array itself.
-func (b *builder) goContainer(t reflect.Type, to direction, h hint) *Schema {
+func (b *builder) goContainer(t reflect.Type, to jsonschema.Direction, h hint) *Schema {
 	switch t.Kind() {
 	case reflect.Map:
-		return &Schema{Type: types{tObject}, PropertyNames: goKey(t.Key()), AdditionalProperties: b.goType(t.Elem(), to, false, h)}
+		return &Schema{Type: jsonschema.Types{jsonschema.Object}, PropertyNames: goKey(t.Key()), AdditionalProperties: b.goType(t.Elem(), to, false, h)}
 	case reflect.Slice:
 		if isBytes(t) {
-			return &Schema{Type: types{tString}, ContentEncoding: "base64"}
+			return &Schema{Type: jsonschema.Types{jsonschema.String}, ContentEncoding: "base64"}
 		}
-		return &Schema{Type: types{tArray}, Items: b.goType(t.Elem(), to, true, h)}
+		return &Schema{Type: jsonschema.Types{jsonschema.Array}, Items: b.goType(t.Elem(), to, true, h)}
 	case reflect.Array:
-		n := number(int64(t.Len()))
-		return &Schema{Type: types{tArray}, Items: b.goType(t.Elem(), to, true, h), MinItems: n, MaxItems: n}
+		n := jsonschema.Int(int64(t.Len()))
+		return &Schema{Type: jsonschema.Types{jsonschema.Array}, Items: b.goType(t.Elem(), to, true, h), MinItems: n, MaxItems: n}
 	}
 	return b.goStruct(t, to, h)
 }
@@ -170,28 +143,28 @@ func goKey(t reflect.Type) *Schema {
 	}
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return &Schema{Pattern: "^-?[0-9]+$", sample: "1"}
+		return &Schema{Pattern: "^-?[0-9]+$", Sample: "1"}
 	}
-	return &Schema{Pattern: "^[0-9]+$", sample: "1"}
+	return &Schema{Pattern: "^[0-9]+$", Sample: "1"}
 }
 
-func (b *builder) goStruct(t reflect.Type, to direction, h hint) *Schema {
-	s := &Schema{Type: types{tObject}}
+func (b *builder) goStruct(t reflect.Type, to jsonschema.Direction, h hint) *Schema {
+	s := &Schema{Type: jsonschema.Types{jsonschema.Object}}
 	if h.message != nil {
 		s.Description, s.Deprecated = h.message.Doc, h.message.Deprecated
 	}
 	for _, f := range goFields(t) {
-		if f.locked && to == request {
+		if f.locked && to == jsonschema.Request {
 			continue
 		}
 		about, inner := h.field(f.name)
 		value := b.goField(&f, to, inner)
-		must := to == reply && !f.omit && !f.maybe
+		must := to == jsonschema.Reply && !f.omit && !f.maybe
 		if about != nil {
 			describe(value, about.Doc, about.Deprecated)
 			must = must || about.Presence == contract.Required
 		}
-		s.Properties = append(s.Properties, member{f.name, value})
+		s.Properties = append(s.Properties, jsonschema.Member{Name: f.name, Schema: value})
 		if must {
 			s.Required = append(s.Required, f.name)
 		}
@@ -199,7 +172,7 @@ func (b *builder) goStruct(t reflect.Type, to direction, h hint) *Schema {
 	return s
 }
 
-func (b *builder) goField(f *goField, to direction, h hint) *Schema {
+func (b *builder) goField(f *goField, to jsonschema.Direction, h hint) *Schema {
 	t := f.typ
 	if f.omit { // it is never null
 		for t.Kind() == reflect.Pointer {
@@ -207,9 +180,9 @@ func (b *builder) goField(f *goField, to direction, h hint) *Schema {
 		}
 	}
 	s := b.goType(t, to, true, h)
-	if f.omit && len(s.AnyOf) == 2 && len(s.AnyOf[1].Type) == 1 && s.AnyOf[1].Type[0] == tNull {
+	if f.omit && len(s.AnyOf) == 2 && len(s.AnyOf[1].Type) == 1 && s.AnyOf[1].Type[0] == jsonschema.Null {
 		s = s.AnyOf[0]
-	} else if n := len(s.Type); f.omit && n == 2 && s.Type[1] == tNull {
+	} else if n := len(s.Type); f.omit && n == 2 && s.Type[1] == jsonschema.Null {
 		s.Type = s.Type[:1]
 	}
 	if f.quoted {
@@ -223,19 +196,19 @@ func quoted(t reflect.Type, s *Schema) *Schema {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	q := &Schema{Type: types{tString}, Description: "A value in JSON, in a string."}
+	q := &Schema{Type: jsonschema.Types{jsonschema.String}, Description: "A value in JSON, in a string."}
 	switch t.Kind() {
 	case reflect.Bool:
-		q.Enum, q.sample = []string{"true", "false"}, `"true"`
+		q.Enum, q.Sample = []string{"true", "false"}, `"true"`
 	case reflect.String:
-		q.sample = `"\"string\""`
+		q.Sample = `"\"string\""`
 	case reflect.Float32, reflect.Float64:
-		q.sample = `"1"`
+		q.Sample = `"1"`
 	default:
-		q.Pattern, q.sample = "^-?[0-9]+$", `"1"`
+		q.Pattern, q.Sample = "^-?[0-9]+$", `"1"`
 	}
-	if n := len(s.Type); n > 1 && s.Type[n-1] == tNull {
-		return nullable(q)
+	if n := len(s.Type); n > 1 && s.Type[n-1] == jsonschema.Null {
+		return jsonschema.Nullable(q)
 	}
 	return q
 }

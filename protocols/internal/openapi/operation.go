@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/jsonschema"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
 )
 
@@ -40,7 +41,7 @@ const socketProtocol = "anser.json"
 // addProblem adds the schemas of errors.
 func (b *builder) addProblem() {
 	key := typeKey{fixed: problemName}
-	b.problem = b.types.ref(key, reply, problemName, func() *Schema {
+	b.problem = b.types.Ref(key, reply, problemName, func() *Schema {
 		s := b.goStruct(reflect.TypeFor[exchange.Problem](), reply, hint{})
 		s.Description = "An error, as in RFC 9457."
 		for name, doc := range map[string]string{
@@ -49,23 +50,23 @@ func (b *builder) addProblem() {
 			"outcome": "Whether the method may have run: only a call that was refused has had no effect for sure.",
 			"details": "What the method adds to the error, in base64.",
 		} {
-			if p := s.property(name); p != nil {
+			if p := s.Property(name); p != nil {
 				p.Description = doc
 			}
 		}
-		s.property("code").Enum = codeNames()
+		s.Property("code").Enum = codeNames()
 		for _, o := range []anser.Outcome{anser.Refused, anser.Executed, anser.OutcomeUnknown} {
-			s.property("outcome").Enum = append(s.property("outcome").Enum, o.String())
+			s.Property("outcome").Enum = append(s.Property("outcome").Enum, o.String())
 		}
-		if p := s.property("details"); p != nil {
+		if p := s.Property("details"); p != nil {
 			p.ContentEncoding = "base64"
 		}
 		return s
 	})
-	b.failed = b.types.ref(typeKey{fixed: "StreamError"}, reply, "StreamError", func() *Schema {
+	b.failed = b.types.Ref(typeKey{fixed: "StreamError"}, reply, "StreamError", func() *Schema {
 		return &Schema{
-			Type: types{tObject}, Description: "The last message of a stream that has failed after its first message.",
-			Properties: members{{"error", b.problem}}, Required: []string{"error"},
+			Type: jsonschema.Types{jsonschema.Object}, Description: "The last message of a stream that has failed after its first message.",
+			Properties: jsonschema.Members{{Name: "error", Schema: b.problem}}, Required: []string{"error"},
 		}
 	})
 }
@@ -79,7 +80,7 @@ func codeNames() []string {
 }
 
 // content returns a body with messages of a schema, and an example of them.
-func (b *builder) content(s *Schema, to direction) *media {
+func (b *builder) content(s *Schema, to jsonschema.Direction) *media {
 	m := &media{Schema: s}
 	b.medias = append(b.medias, madeMedia{m, to})
 	return m
@@ -176,7 +177,7 @@ func (b *builder) answers(e *entry, out *Schema, raw bool) {
 		e.own = append(e.own, out)
 	default:
 		line := &Schema{AnyOf: []*Schema{out, b.failed}}
-		array := &Schema{Type: types{tArray}, Items: line}
+		array := &Schema{Type: jsonschema.Types{jsonschema.Array}, Items: line}
 		event := &Schema{AnyOf: []*Schema{out, b.problem}}
 		op.Responses["200"] = &response{
 			Description: "The messages, as they are sent: each on a line, each as the data of an event, or the elements of an array. " +

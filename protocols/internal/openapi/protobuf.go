@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/anser-rpc/anser/contract"
+	"github.com/anser-rpc/anser/internal/jsonschema"
 )
 
 // docs are the comments of messages and enums, which the descriptors in a program lack.
@@ -39,74 +40,19 @@ func comment(d protoreflect.Descriptor) string {
 	return strings.TrimSpace(d.ParentFile().SourceLocations().ByDescriptor(d).LeadingComments)
 }
 
-// wellKnown are the messages whose JSON is not that of their fields.
-var wellKnown = map[protoreflect.FullName]func() *Schema{
-	"google.protobuf.Timestamp": func() *Schema { return &Schema{Type: types{tString}, Format: "date-time"} },
-	"google.protobuf.Duration": func() *Schema {
-		return &Schema{Type: types{tString}, Pattern: `^-?[0-9]+(\.[0-9]{1,9})?s$`, Description: "Seconds, such as 1.5s.", sample: `"1.5s"`}
-	},
-	"google.protobuf.FieldMask": func() *Schema {
-		return &Schema{Type: types{tString}, Description: "Names of fields with commas between them.", sample: `""`}
-	},
-	"google.protobuf.Struct":    func() *Schema { return &Schema{Type: types{tObject}, AdditionalProperties: new(Schema)} },
-	"google.protobuf.Value":     func() *Schema { return &Schema{Description: "Any value."} },
-	"google.protobuf.ListValue": func() *Schema { return &Schema{Type: types{tArray}, Items: new(Schema)} },
-	"google.protobuf.Empty":     func() *Schema { return &Schema{Type: types{tObject}} },
-	"google.protobuf.Any": func() *Schema {
-		return &Schema{
-			Type: types{tObject}, Description: "A message of any type, or {}.", AdditionalProperties: new(Schema), sample: "{}",
-			Properties: members{{"@type", &Schema{Type: types{tString}, Description: "The type: type.googleapis.com/ and the full name of the message."}}},
-		}
-	},
-	"google.protobuf.BoolValue":   func() *Schema { return &Schema{Type: types{tBoolean}} },
-	"google.protobuf.StringValue": func() *Schema { return &Schema{Type: types{tString}} },
-	"google.protobuf.BytesValue":  func() *Schema { return protoScalar(protoreflect.BytesKind) },
-	"google.protobuf.Int32Value":  func() *Schema { return protoScalar(protoreflect.Int32Kind) },
-	"google.protobuf.UInt32Value": func() *Schema { return protoScalar(protoreflect.Uint32Kind) },
-	"google.protobuf.Int64Value":  func() *Schema { return protoScalar(protoreflect.Int64Kind) },
-	"google.protobuf.UInt64Value": func() *Schema { return protoScalar(protoreflect.Uint64Kind) },
-	"google.protobuf.FloatValue":  func() *Schema { return protoScalar(protoreflect.FloatKind) },
-	"google.protobuf.DoubleValue": func() *Schema { return protoScalar(protoreflect.DoubleKind) },
-}
-
-// protoScalar returns the schema of a scalar in protobuf's JSON.
-func protoScalar(k protoreflect.Kind) *Schema {
-	switch k {
-	case protoreflect.BoolKind:
-		return &Schema{Type: types{tBoolean}}
-	case protoreflect.StringKind:
-		return &Schema{Type: types{tString}}
-	case protoreflect.BytesKind:
-		return &Schema{Type: types{tString}, ContentEncoding: "base64"}
-	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
-		return &Schema{Type: types{tInteger}, Format: "int32", Minimum: "-2147483648", Maximum: "2147483647"}
-	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
-		return &Schema{Type: types{tInteger}, Minimum: "0", Maximum: "4294967295"}
-	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
-		return &Schema{Type: types{tString}, Format: "int64", Pattern: "^-?[0-9]+$", sample: `"1"`}
-	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
-		return &Schema{Type: types{tString}, Format: "uint64", Pattern: "^[0-9]+$", sample: `"1"`}
-	}
-	format := "double"
-	if k == protoreflect.FloatKind {
-		format = "float"
-	}
-	return &Schema{AnyOf: []*Schema{{Type: types{tNumber}, Format: format}, {Type: types{tString}, Enum: []string{"NaN", "Infinity", "-Infinity"}}}}
-}
-
 // message returns the schema of a message.
-func (b *builder) message(d protoreflect.MessageDescriptor, to direction) *Schema {
-	if make := wellKnown[d.FullName()]; make != nil {
+func (b *builder) message(d protoreflect.MessageDescriptor, to jsonschema.Direction) *Schema {
+	if make := jsonschema.WellKnown[d.FullName()]; make != nil {
 		return make()
 	}
-	return b.types.ref(typeKey{proto: d.FullName()}, to, string(d.FullName()), func() *Schema { return b.object(d, to) })
+	return b.types.Ref(typeKey{proto: d.FullName()}, to, string(d.FullName()), func() *Schema { return b.object(d, to) })
 }
 
 // object returns the schema of a message that is an object with its fields.
-func (b *builder) object(d protoreflect.MessageDescriptor, to direction) *Schema {
+func (b *builder) object(d protoreflect.MessageDescriptor, to jsonschema.Direction) *Schema {
 	options, _ := d.Options().(*descriptorpb.MessageOptions)
 	about := b.docs.messages[string(d.FullName())]
-	s := &Schema{Type: types{tObject}, Description: comment(d), Deprecated: options.GetDeprecated()}
+	s := &Schema{Type: jsonschema.Types{jsonschema.Object}, Description: comment(d), Deprecated: options.GetDeprecated()}
 	if about != nil && s.Description == "" {
 		s.Description = about.Doc
 	}
@@ -131,9 +77,9 @@ func (b *builder) object(d protoreflect.MessageDescriptor, to direction) *Schema
 		if f.IsExtension() {
 			name = "[" + string(f.FullName()) + "]"
 		}
-		s.Properties = append(s.Properties, member{name, value})
+		s.Properties = append(s.Properties, jsonschema.Member{Name: name, Schema: value})
 		// An empty field is left out of a reply, whatever the annotation says.
-		if f.Cardinality() == protoreflect.Required || to == request && behaviour[required] {
+		if f.Cardinality() == protoreflect.Required || to == jsonschema.Request && behaviour[required] {
 			s.Required = append(s.Required, name)
 		}
 	}
@@ -176,48 +122,35 @@ func atMostOne(o protoreflect.OneofDescriptor) *Schema {
 }
 
 // field returns the schema of the values of a field.
-func (b *builder) field(f protoreflect.FieldDescriptor, to direction) *Schema {
+func (b *builder) field(f protoreflect.FieldDescriptor, to jsonschema.Direction) *Schema {
 	switch {
 	case f.IsMap():
-		return &Schema{Type: types{tObject}, PropertyNames: protoKey(f.MapKey().Kind()), AdditionalProperties: b.single(f.MapValue(), to)}
+		return &Schema{Type: jsonschema.Types{jsonschema.Object}, PropertyNames: jsonschema.ProtoKey(f.MapKey().Kind()), AdditionalProperties: b.single(f.MapValue(), to)}
 	case f.IsList():
-		return &Schema{Type: types{tArray}, Items: b.single(f, to)}
+		return &Schema{Type: jsonschema.Types{jsonschema.Array}, Items: b.single(f, to)}
 	}
 	return b.single(f, to)
 }
 
 // single returns the schema of one value of a field.
-func (b *builder) single(f protoreflect.FieldDescriptor, to direction) *Schema {
+func (b *builder) single(f protoreflect.FieldDescriptor, to jsonschema.Direction) *Schema {
 	switch {
 	case f.Message() != nil:
 		return b.message(f.Message(), to)
 	case f.Enum() != nil:
 		return b.enum(f.Enum(), to)
 	}
-	return protoScalar(f.Kind())
-}
-
-// protoKey returns the schema of the keys of a map, or nil for any.
-func protoKey(k protoreflect.Kind) *Schema {
-	switch s := protoScalar(k); {
-	case k == protoreflect.StringKind:
-		return nil
-	case k == protoreflect.BoolKind:
-		return &Schema{Enum: []string{"true", "false"}, sample: "true"}
-	case s.Minimum == "0" || s.Format == "uint64":
-		return &Schema{Pattern: "^[0-9]+$", sample: "1"}
-	}
-	return &Schema{Pattern: "^-?[0-9]+$", sample: "1"}
+	return jsonschema.ProtoScalar(f.Kind())
 }
 
 // enum returns the schema of an enum. The names are shown: a server takes numbers too.
-func (b *builder) enum(d protoreflect.EnumDescriptor, to direction) *Schema {
+func (b *builder) enum(d protoreflect.EnumDescriptor, to jsonschema.Direction) *Schema {
 	if d.FullName() == "google.protobuf.NullValue" {
-		return &Schema{Type: types{tNull}}
+		return &Schema{Type: jsonschema.Types{jsonschema.Null}}
 	}
-	return b.types.ref(typeKey{proto: d.FullName()}, to, string(d.FullName()), func() *Schema {
+	return b.types.Ref(typeKey{proto: d.FullName()}, to, string(d.FullName()), func() *Schema {
 		options, _ := d.Options().(*descriptorpb.EnumOptions)
-		s := &Schema{Type: types{tString}, Description: comment(d), Deprecated: options.GetDeprecated()}
+		s := &Schema{Type: jsonschema.Types{jsonschema.String}, Description: comment(d), Deprecated: options.GetDeprecated()}
 		about := b.docs.enums[string(d.FullName())]
 		if about != nil && s.Description == "" {
 			s.Description = about.Doc
@@ -236,7 +169,7 @@ func (b *builder) enum(d protoreflect.EnumDescriptor, to direction) *Schema {
 		}
 		s.Description = strings.TrimSpace(s.Description + "\n\n" + strings.Join(lines, "\n"))
 		if n := min(1, len(s.Enum)-1); n >= 0 { // the first one means often that there is none
-			s.sample = fmt.Sprintf("%q", s.Enum[n])
+			s.Sample = fmt.Sprintf("%q", s.Enum[n])
 		}
 		return s
 	})

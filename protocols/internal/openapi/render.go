@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/anser-rpc/anser/internal/jsonschema"
 	"github.com/anser-rpc/anser/protocols/internal/transcode"
 )
 
@@ -45,7 +46,7 @@ func (c *catalog) render(v *view) ([]byte, error) {
 	for _, name := range names(tags) {
 		d.Tags = append(d.Tags, tags[name])
 	}
-	d.Components = componentLists{Schemas: reachable(used), Parameters: headerParameters(), Responses: responses()}
+	d.Components = componentLists{Schemas: jsonschema.Reachable(used), Parameters: headerParameters(), Responses: responses()}
 	d.Components.Responses[problemName] = c.problemResponse()
 	d.dropUnused()
 	if v.authenticated {
@@ -131,8 +132,8 @@ func (c *catalog) problemResponse() *response {
 		Description: "An error.",
 		Content:     map[string]*media{typeProblem: {Schema: c.problem}},
 		Headers: map[string]*header{
-			"Anser-Outcome": {"Whether the method may have run.", &Schema{Type: types{tString}, Enum: c.problem.of.schema.property("outcome").Enum}},
-			"Retry-After":   {"In how many seconds the call may be tried again, if the server says so.", &Schema{Type: types{tInteger}, Minimum: "0"}},
+			"Anser-Outcome": {"Whether the method may have run.", &Schema{Type: jsonschema.Types{jsonschema.String}, Enum: c.problem.Of.Schema.Property("outcome").Enum}},
+			"Retry-After":   {"In how many seconds the call may be tried again, if the server says so.", &Schema{Type: jsonschema.Types{jsonschema.Integer}, Minimum: "0"}},
 		},
 	}
 }
@@ -152,8 +153,8 @@ func responses() map[string]*response {
 // cacheHeaders are the headers of replies that may be kept.
 func cacheHeaders() map[string]*header {
 	return map[string]*header{
-		"ETag":          {"The entity tag of the reply.", &Schema{Type: types{tString}}},
-		"Cache-Control": {"How the reply may be kept.", &Schema{Type: types{tString}}},
+		"ETag":          {"The entity tag of the reply.", &Schema{Type: jsonschema.Types{jsonschema.String}}},
+		"Cache-Control": {"How the reply may be kept.", &Schema{Type: jsonschema.Types{jsonschema.String}}},
 	}
 }
 
@@ -161,23 +162,23 @@ func headerParameters() map[string]*parameter {
 	return map[string]*parameter{
 		timeoutName: {
 			Name: "Request-Timeout", In: "header", Description: "The seconds that the call may take.",
-			Schema: &Schema{Type: types{tNumber}, ExclusiveMinimum: "0"},
+			Schema: &Schema{Type: jsonschema.Types{jsonschema.Number}, ExclusiveMinimum: "0"},
 		},
 		traceName: {
 			Name: "traceparent", In: "header", Description: "The span of the caller, as in W3C Trace Context.",
-			Schema: &Schema{Type: types{tString}, Pattern: "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"},
+			Schema: &Schema{Type: jsonschema.Types{jsonschema.String}, Pattern: "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"},
 		},
 		keyName: {
 			Name: "Idempotency-Key", In: "header", Description: "A key that cannot be guessed: the same request with it runs once, and gets the first reply again.",
-			Schema: &Schema{Type: types{tString}},
+			Schema: &Schema{Type: jsonschema.Types{jsonschema.String}},
 		},
 		repeatedName: {
 			Name: "Anser-Repeated", In: "header", Description: "Says that the request was sent before: a server that does not know its key refuses it.",
-			Schema: &Schema{Type: types{tString}, Enum: []string{"true", "false"}},
+			Schema: &Schema{Type: jsonschema.Types{jsonschema.String}, Enum: []string{"true", "false"}},
 		},
 		matchName: {
 			Name: "If-None-Match", In: "header", Description: "Entity tags of replies that the caller has.",
-			Schema: &Schema{Type: types{tString}},
+			Schema: &Schema{Type: jsonschema.Types{jsonschema.String}},
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/anser-rpc/anser/internal/jsonschema"
 	"github.com/anser-rpc/anser/protocols/internal/plain"
 	"github.com/anser-rpc/anser/protocols/internal/transcode"
 )
@@ -87,7 +88,7 @@ func (b *builder) pathParameters(e *entry) []*parameter {
 	var list []*parameter
 	template := e.route.Template
 	for _, part := range template.Parts() {
-		p := &parameter{Name: part.Name, In: "path", Required: true, Schema: &Schema{Type: types{tString}}}
+		p := &parameter{Name: part.Name, In: "path", Required: true, Schema: &Schema{Type: jsonschema.Types{jsonschema.String}}}
 		if part.Variable >= 0 {
 			v := &template.Variables()[part.Variable]
 			f := e.route.VariableField(part.Variable)
