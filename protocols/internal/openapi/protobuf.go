@@ -110,15 +110,11 @@ func fieldsOf(d protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 
 // atMostOne returns a schema by which one field of a oneof at most is there.
 func atMostOne(o protoreflect.OneofDescriptor) *Schema {
-	one := &Schema{Description: fmt.Sprintf("At most one of the fields of %s.", o.Name())}
-	none := new(Schema)
+	var names []string
 	for i := range o.Fields().Len() {
-		has := &Schema{Required: []string{o.Fields().Get(i).JSONName()}}
-		one.OneOf = append(one.OneOf, has)
-		none.AnyOf = append(none.AnyOf, has)
+		names = append(names, o.Fields().Get(i).JSONName())
 	}
-	one.OneOf = append(one.OneOf, &Schema{Not: none})
-	return one
+	return jsonschema.AtMostOne(string(o.Name()), names)
 }
 
 // field returns the schema of the values of a field.
