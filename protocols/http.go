@@ -120,6 +120,7 @@ func newSite(s *anser.Server, o *options) *site {
 	if rest == nil {
 		rest = http.NotFoundHandler()
 	}
+	rest = withDirectory(at.methods, rest)
 	calls.Cache, posts.Cache = o.cache, o.cache
 	at.browsers = &browsers{origins: o.origins, hosts: o.hosts, also: o.allows}
 	if !o.noOpenAPI {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -136,6 +137,15 @@ func (d *Directory) resetLocked(version uint64) {
 	if d.paths == nil || version > d.version {
 		d.version, d.paths, d.files = version, make(map[string]*Method), make(map[*contract.Source]*protoregistry.Files)
 	}
+}
+
+// InJSON reports whether the messages of the method can be in JSON.
+func (m *Method) InJSON() bool {
+	if m.Own || m.Only != nil && !slices.Contains(m.Only, JSON.ID()) {
+		return false
+	}
+	fits, ok := JSON.(interface{ Fits(v any) bool })
+	return !ok || fits.Fits(reflect.New(m.Request).Interface()) && fits.Fits(reflect.New(m.Reply).Interface())
 }
 
 // NameOf returns the name of the method with a path such as "/orders.v1.Orders/Place".

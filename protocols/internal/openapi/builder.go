@@ -113,14 +113,7 @@ func (c *catalog) describe(m *exchange.Method) {
 // callable reports whether a method is called in JSON, by a path.
 func callable(m *exchange.Method) bool {
 	path := "/" + m.Name
-	switch {
-	case m.Own, strings.Contains(m.Name, "/"), (&url.URL{Path: path}).EscapedPath() != path:
-		return false
-	case m.Only != nil && !slices.Contains(m.Only, exchange.JSON.ID()):
-		return false
-	}
-	fits, ok := exchange.JSON.(interface{ Fits(v any) bool })
-	return !ok || fits.Fits(reflect.New(m.Request).Interface()) && fits.Fits(reflect.New(m.Reply).Interface())
+	return m.InJSON() && !strings.Contains(m.Name, "/") && (&url.URL{Path: path}).EscapedPath() == path
 }
 
 // serviceOf returns the service of a method.
