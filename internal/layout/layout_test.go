@@ -56,6 +56,7 @@ var rules = []rule{
 	{packages: "internal/cluster", may: []string{"balance", "registry", "internal/mono"}, standard: true}, // not the root package: it knows no calls
 	{packages: "internal/benchpb", may: []string{"codec/protobuf/pbrt"}},                                  // its messages have generated code
 	{packages: "internal/conformance", may: []string{"codec/protobuf", "codec/protobuf/pbrt"}},
+	{packages: "internal/rawjson", may: []string{"codec"}},
 	{packages: "internal/jsonschema", may: []string{"contract", "internal/**"}}, // it describes messages of contracts
 	{packages: "internal/**", may: []string{"internal/**"}},
 
@@ -77,6 +78,7 @@ var rules = []rule{
 	{packages: "protocols", may: append([]string{"netrpc", "netrpc/jsonrpc"}, above...)},
 	{packages: "protocols/internal/h2", may: []string{"internal/**"}}, // bytes and connections, not Anser
 	{packages: "protocols/internal/**", may: above},
+	{packages: "mcp", may: append([]string{"protocols"}, above...)},
 	{packages: "telemetry/**", may: above},
 	{packages: "transport/**", may: above},
 	{packages: "gateway", may: append([]string{"protocols", "route", "auth", "auth/jwt", "interceptor/**", "transport/**"}, above...)},
