@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/cmd/anser/internal/rawjson"
+	"github.com/anser-rpc/anser/internal/rawjson"
 )
 
 type jsonStream = anser.Stream[json.RawMessage, json.RawMessage]

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/cmd/anser/internal/rawjson"
+	"github.com/anser-rpc/anser/internal/rawjson"
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/benchpb"
 )

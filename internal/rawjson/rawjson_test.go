@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/anser-rpc/anser/cmd/anser/internal/rawjson"
+	"github.com/anser-rpc/anser/internal/rawjson"
 	"github.com/anser-rpc/anser/codec"
 )
 
