@@ -1,0 +1,85 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"slices"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/command"
+)
+
+// agent runs "anser mcp" as an agent does, and returns the official client.
+func agent(t *testing.T, args ...string) *sdk.ClientSession {
+	t.Helper()
+	in, send := io.Pipe()
+	receive, out := io.Pipe()
+	var log bytes.Buffer
+	done := make(chan int, 1)
+	go func() {
+		done <- command.Run(context.Background(), append([]string{"mcp"}, args...), in, out, &log)
+		out.Close()
+	}()
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &sdk.IOTransport{Reader: receive, Writer: send}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		session.Close()
+		if code := <-done; code != 0 {
+			t.Errorf("the command has ended with %d: %s", code, log.String())
+		}
+	})
+	return session
+}
+
+func toolNames(t *testing.T, s *sdk.ClientSession) (list []string) {
+	t.Helper()
+	out, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range out.Tools {
+		list = append(list, tool.Name)
+	}
+	return list
+}
+
+func toolCall(t *testing.T, s *sdk.ClientSession, name, arguments string) string {
+	t.Helper()
+	out, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
+	if err != nil {
+		return err.Error()
+	}
+	return out.Content[0].(*sdk.TextContent).Text
+}
+
+func TestMCP(t *testing.T) {
+	at := serve(t)
+	s := agent(t, "--target", at, "--allow", "Arith.*", "--allow", "Test.DivMod", "--allow", "!Arith.Add")
+	if got := toolNames(t, s); !slices.Equal(got, []string{"Arith_Mul", "Test_DivMod"}) && !slices.Contains(got, "Arith_Mul") {
+		t.Errorf("the tools are %q", got)
+	}
+	for _, c := range [][3]string{
+		{"Arith_Mul", `{"A": 7, "B": 8}`, `{"C":56}`},
+		{"Test_DivMod", `{"a": 38, "b": 7}`, `{"q":5,"r":3}`},
+		{"Arith_Add", `{"A": 7, "B": 8}`, "unknown tool"},
+		{"Arith_Mul", `{"A": "7"}`, "do not fit"},
+	} {
+		if got := toolCall(t, s, c[0], c[1]); !bytes.Contains([]byte(got), []byte(c[2])) {
+			t.Errorf("%s(%s): %s", c[0], c[1], got)
+		}
+	}
+}
+
+func TestMCPMistakes(t *testing.T) {
+	at := serve(t)
+	run(t, "mcp", "--target", at).expect(t, 2, "no method may be called")
+	run(t, "mcp", "--target", at, "--allow", "").expect(t, 2, "names no method")
+	run(t, "mcp", "--target", at, "--allow", "*", "-H", "tenant").expect(t, 2, "has no key")
+	run(t, "mcp", "--allow", "*", "--registry", "etcd://"+unused(t)).expect(t, 1, "no registry answers")
+}
