@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -111,6 +112,9 @@ func (s *Server) server(source Source) *sdk.Server {
 	at := &session{server: s, source: source}
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			if !s.offers(method) {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%q is not offered", method)}
+			}
 			switch q := r.(type) {
 			case *sdk.ListToolsRequest:
 				return at.list(ctx, q)
@@ -128,6 +132,17 @@ func (s *Server) server(source Source) *sdk.Server {
 		at.addResources(server)
 	}
 	return server
+}
+
+// offers reports whether a method of the protocol belongs to what the server has declared. The SDK
+// answers others with empty lists.
+func (s *Server) offers(method string) bool {
+	for _, prefix := range []string{"prompts/", "completion/", "logging/"} {
+		if strings.HasPrefix(method, prefix) {
+			return false
+		}
+	}
+	return s.o.Resources || !strings.HasPrefix(method, "resources/")
 }
 
 // anyObject is a schema of the SDK's own table of tools, which checks no arguments and is not listed.
