@@ -29,22 +29,22 @@ func (at *session) tools(ctx context.Context) ([]*tool, error) {
 	}
 	var list []*tool
 	for _, m := range methods {
-		if !at.server.allows(m.Name) {
+		if !at.server.Allows(m.Name) {
 			continue
 		}
 		t, err := m.tool()
 		if err != nil {
-			at.server.o.Logger.Debug("mcp: a method cannot be a tool", "method", m.fullName(), "error", err)
+			at.server.o.Logger.Debug("mcp: a method cannot be a tool", "method", m.FullName(), "error", err)
 			continue
 		}
 		list = append(list, t)
 	}
-	slices.SortFunc(list, func(a, b *tool) int { return strings.Compare(a.method.fullName(), b.method.fullName()) })
+	slices.SortFunc(list, func(a, b *tool) int { return strings.Compare(a.method.FullName(), b.method.FullName()) })
 	taken := make(map[string]bool)
 	return slices.DeleteFunc(list, func(t *tool) bool {
 		twice := taken[t.sdk.Name]
 		if taken[t.sdk.Name] = true; twice { // a collision of hashes
-			at.server.o.Logger.Warn("mcp: the tool of a method has the name of another one, and is left out", "method", t.method.fullName())
+			at.server.o.Logger.Warn("mcp: the tool of a method has the name of another one, and is left out", "method", t.method.FullName())
 		}
 		return twice
 	}), nil

@@ -121,7 +121,7 @@ func (at *session) search(ctx context.Context, q *sdk.CallToolRequest) (*sdk.Cal
 		More    int     `json:"more"`
 	}{Methods: []found{}}
 	for _, t := range tools {
-		if text := strings.ToLower(t.method.fullName() + "\n" + t.about.Doc); slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
+		if text := strings.ToLower(t.method.FullName() + "\n" + t.about.Doc); slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
 			continue
 		}
 		if len(out.Methods) == limit {
@@ -129,7 +129,7 @@ func (at *session) search(ctx context.Context, q *sdk.CallToolRequest) (*sdk.Cal
 			continue
 		}
 		first, _, _ := strings.Cut(t.about.Doc, "\n")
-		out.Methods = append(out.Methods, found{t.method.fullName(), first})
+		out.Methods = append(out.Methods, found{t.method.FullName(), first})
 	}
 	return value(out)
 }
@@ -139,7 +139,7 @@ func (at *session) describe(ctx context.Context, q *sdk.CallToolRequest) (*sdk.C
 	if t == nil {
 		return refused, err
 	}
-	return value(described{t.method.fullName(), t.sdk.Description, t.sdk.InputSchema, t.sdk.OutputSchema, t.sdk.Annotations})
+	return value(described{t.method.FullName(), t.sdk.Description, t.sdk.InputSchema, t.sdk.OutputSchema, t.sdk.Annotations})
 }
 
 func (at *session) callNamed(ctx context.Context, q *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -164,7 +164,7 @@ func (at *session) named(ctx context.Context, q *sdk.CallToolRequest, may ...str
 		return nil, nil, nil, err
 	}
 	for _, t := range tools {
-		if t.method.fullName() == *a.Method {
+		if t.method.FullName() == *a.Method {
 			return t, a, nil, nil
 		}
 	}

@@ -95,7 +95,7 @@ func (s *Server) Stats() Stats {
 func (s *Server) Serve(ctx context.Context, source Source, in io.ReadCloser, out io.WriteCloser) error {
 	err := s.server(source).Run(ctx, &sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: s.o.MaxArguments})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
-		return nil
+		return nil //nits:ignore nilerr this is how a client or ctx ends it
 	}
 	return err
 }
@@ -155,8 +155,8 @@ func (s *Server) resourceCapability() *sdk.ResourceCapabilities {
 	return &sdk.ResourceCapabilities{}
 }
 
-// allows reports whether a method may be a tool.
-func (s *Server) allows(name string) bool {
+// Allows reports whether a pattern allows the method with this name to be a tool.
+func (s *Server) Allows(name string) bool {
 	allowed := false
 	for _, p := range s.patterns {
 		if no, ok := strings.CutPrefix(p, "!"); ok {

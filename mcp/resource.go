@@ -78,7 +78,7 @@ func (at *session) services(ctx context.Context) (any, error) {
 	}
 	out := []*listedService{}
 	for _, t := range tools {
-		full := t.method.fullName()
+		full := t.method.FullName()
 		i := strings.LastIndexByte(full, '.')
 		j := slices.IndexFunc(out, func(s *listedService) bool { return s.Service == full[:max(i, 0)] })
 		if j < 0 {

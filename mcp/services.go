@@ -94,8 +94,16 @@ func (s *Services) service(name string) *service {
 
 var errClosed = errors.New("the source is closed")
 
-// Client returns the client of a service.
-func (s *Services) Client(ctx context.Context, name string) (*anser.Client, error) {
+// ClientOf returns the client of the service of a method.
+func (s *Services) ClientOf(ctx context.Context, m *Method) (*anser.Client, error) {
+	name := m.Service
+	if s.Single {
+		names, err := s.Names(ctx)
+		if err != nil {
+			return nil, err
+		}
+		name = names[0]
+	}
 	of := s.service(name)
 	if of == nil {
 		return nil, errClosed
@@ -218,15 +226,7 @@ func askContract(ctx context.Context, c *anser.Client, service string) (*contrac
 
 // Call implements [Source].
 func (s *Services) Call(ctx context.Context, m *Method, message json.RawMessage, each func(json.RawMessage) error) (json.RawMessage, error) {
-	name := m.Service
-	if s.Single {
-		names, err := s.Names(ctx)
-		if err != nil {
-			return nil, err
-		}
-		name = names[0]
-	}
-	c, err := s.Client(ctx, name)
+	c, err := s.ClientOf(ctx, m)
 	if err != nil {
 		return nil, err
 	}

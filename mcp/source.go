@@ -47,8 +47,8 @@ func (m *Method) about() *contract.Method {
 	return service.Method(m.Name[i+1:])
 }
 
-// fullName returns the name with the service in front.
-func (m *Method) fullName() string {
+// FullName returns the name with the service in front.
+func (m *Method) FullName() string {
 	if m.Service == "" {
 		return m.Name
 	}

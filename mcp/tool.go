@@ -59,7 +59,7 @@ func newTool(m *Method) (*tool, error) {
 	if t.input, err = parsed.Resolve(nil); err != nil {
 		return nil, fmt.Errorf("the schema of its requests: %w", err)
 	}
-	t.sdk = &sdk.Tool{Name: toolName(m.fullName()), Title: m.Name, Description: t.description(), InputSchema: json.RawMessage(text)}
+	t.sdk = &sdk.Tool{Name: toolName(m.FullName()), Title: m.Name, Description: t.description(), InputSchema: json.RawMessage(text)}
 	t.sdk.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: m.ReadOnly, IdempotentHint: m.ReadOnly || m.Idempotent}
 	if t.about.Oneway {
 		return t, nil

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/internal/rawjson"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/rawjson"
 )
 
 // callFlags are the flags of "anser call".

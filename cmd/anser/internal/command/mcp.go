@@ -13,6 +13,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 	"github.com/anser-rpc/anser/mcp"
+	"github.com/anser-rpc/anser/registry"
 )
 
 // mcpFlags are the flags of "anser mcp".
@@ -83,6 +84,7 @@ func (f *mcpFlags) run(ctx context.Context, s streams) error {
 		Single: len(f.targets) == 1, Metadata: md, Logger: log,
 	}
 	defer services.Close()
+	var store registry.Store
 	if len(f.targets) == 0 {
 		r, err := f.registry.open()
 		if err != nil {
@@ -96,11 +98,12 @@ func (f *mcpFlags) run(ctx context.Context, s streams) error {
 			return err
 		}
 		services.Names = r.Services
+		store, _ = r.Resolver.(registry.Store)
 	}
 	server := mcp.New(mcp.Options{
 		Allow: f.allow, Compact: f.compact, Version: version().Version, Timeout: f.timeout, Resources: true, Logger: log,
 	})
-	err = server.Serve(ctx, services, io.NopCloser(s.in), nopCloser{s.out})
+	err = server.Serve(ctx, &mcpSource{services, server, store}, io.NopCloser(s.in), nopCloser{s.out})
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/command"
+	"github.com/anser-rpc/anser/registry"
 )
 
 // agent runs "anser mcp" as an agent does, and returns the official client.
@@ -82,4 +83,30 @@ func TestMCPMistakes(t *testing.T) {
 	run(t, "mcp", "--target", at, "--allow", "").expect(t, 2, "names no method")
 	run(t, "mcp", "--target", at, "--allow", "*", "-H", "tenant").expect(t, 2, "has no key")
 	run(t, "mcp", "--allow", "*", "--registry", "etcd://"+unused(t)).expect(t, 1, "no registry answers")
+}
+
+// With several services the service is in front of the names, and rules and explanations can be read.
+func TestMCPOfRegistry(t *testing.T) {
+	at := serve(t)
+	url, _ := fileRegistry(t, registry.Instance{ID: "arith-1", Service: "arith", Address: at}, registry.Instance{ID: "tests-1", Service: "tests", Address: at})
+	s := agent(t, "--registry", url, "--allow", "Arith.Mul")
+	if got := toolNames(t, s); !slices.Equal(got, []string{"arith_Arith_Mul", "tests_Arith_Mul"}) {
+		t.Errorf("the tools are %q", got)
+	}
+	if got := toolCall(t, s, "tests_Arith_Mul", `{"A": 7, "B": 8}`); got != `{"C":56}` {
+		t.Error(got)
+	}
+	for uri, want := range map[string]string{
+		"anser://services":                     `"service":"arith/Arith"`,
+		"anser://rules/arith":                  `"rules":`,
+		"anser://explanations/arith/Arith.Mul": `arith-1`,
+	} {
+		out, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
+		if err != nil || !bytes.Contains([]byte(out.Contents[0].Text), []byte(want)) {
+			t.Errorf("%s: %v, %v", uri, out, err)
+		}
+	}
+	if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "anser://explanations/arith/Arith.Add"}); err == nil {
+		t.Error("a method that is not allowed was explained")
+	}
 }

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/internal/rawjson"
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/benchpb"
+	"github.com/anser-rpc/anser/internal/rawjson"
 )
 
 // Workload is the request of the callers.
