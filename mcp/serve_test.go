@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -219,5 +220,22 @@ func TestResources(t *testing.T) {
 	_, _, url = serve(t, mcp.Options{Allow: []string{"Arith.Mul"}})
 	if list, err := connect(t, url, "", nil).ListResources(t.Context(), nil); err == nil && len(list.Resources) > 0 {
 		t.Errorf("without the option there are %v", list.Resources)
+	}
+}
+
+// The program in docs/agents.md is that of the example.
+func TestGuide(t *testing.T) {
+	page, err := os.ReadFile("../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```go\n")
+	block, _, ok := strings.Cut(rest, "```")
+	if plain := strings.ReplaceAll(string(example), "\n\t", "\n"); !ok || !strings.Contains(plain, block) {
+		t.Errorf("example_test.go does not have\n%s", block)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -108,5 +110,38 @@ func TestMCPOfRegistry(t *testing.T) {
 	}
 	if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "anser://explanations/arith/Arith.Add"}); err == nil {
 		t.Error("a method that is not allowed was explained")
+	}
+}
+
+// The configuration of an agent in docs/agents.md is one by which it gets tools.
+func TestMCPGuide(t *testing.T) {
+	at := serve(t)
+	page, err := os.ReadFile("../../../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```json\n")
+	text, _, ok := strings.Cut(rest, "```")
+	var config struct {
+		MCPServers map[string]struct {
+			Command string
+			Args    []string
+		} `json:"mcpServers"`
+	}
+	if err := json.Unmarshal([]byte(text), &config); err != nil || !ok {
+		t.Fatal(err)
+	}
+	server := config.MCPServers["arith"]
+	if server.Command != "anser" || len(server.Args) < 2 || server.Args[0] != "mcp" {
+		t.Fatalf("the command is %+v", server)
+	}
+	args := server.Args[1:]
+	i := slices.Index(args, "127.0.0.1:8970")
+	if i < 0 {
+		t.Fatalf("the address of the demo is not in %q", args)
+	}
+	args[i] = at
+	if got := toolCall(t, agent(t, args...), "Arith_Mul", `{"A": 7, "B": 8}`); got != `{"C":56}` {
+		t.Error(got)
 	}
 }
