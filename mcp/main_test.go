@@ -3,7 +3,7 @@ package mcp_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/anser-rpc/anser/ansertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { ansertest.Main(m) }
