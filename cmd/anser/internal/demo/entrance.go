@@ -53,21 +53,21 @@ const entranceLook = 100 * time.Millisecond
 // await waits until the gateway knows what the services serve, or ctx is done.
 func (e *entrance) await(ctx context.Context) error {
 	deadline := time.Now().Add(startBound)
-	for {
+	for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
 		known := 0
 		for _, s := range e.gateway.Stats().Services {
 			if len(s.Methods) > 0 {
 				known++
 			}
 		}
-		if known >= len(services) || ctx.Err() != nil {
-			return nil
+		if known >= len(services) {
+			break
 		}
 		if time.Now().After(deadline) {
 			return errors.New("the gateway of the demo does not learn what the services serve")
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
+	return nil // also without the services, if the demo ends before
 }
 
 // close ends the gateway and its calls.
