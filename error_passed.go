@@ -2,10 +2,10 @@ package anser
 
 import "errors"
 
-// PassError returns an error with which a handler that passes calls on passes on the error of a call
-// that it has made, as the error of its own call: the code, the message, the details, the outcome and
-// the advice. Without it, the outcome of an error that a handler returns is Executed. The error is
-// not wrapped in others. nil stays nil.
+// PassError returns err, the error of a call that a handler has made, as the error of the handler's
+// own call. The caller gets its code, message, details, outcome and advice about retries; the
+// outcome of any other error that a handler returns is Executed. A handler must return the result
+// as it is, without wrapping it. PassError(nil) is nil.
 func PassError(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -14,4 +14,39 @@ func PassError(err error) error {
 	return &passedError{e.toCaller()}
 }
 
+// passedError is an error that a caller gets as it is, and not as that of a handler.
+type passedError struct{ fault *Error }
+
+func (e *passedError) Error() string { return e.fault.Error() }
+
 func (e *passedError) Unwrap() error { return e.fault }
+
+// toCaller returns an error of a call that was passed on as the error for its caller. Nothing ran
+// if the call was not sent.
+func (e *Error) toCaller() *Error {
+	out := &Error{Code: e.Code, Outcome: e.Outcome, Message: e.Message, Details: e.Details, RetryAfter: e.RetryAfter, cause: e, limit: e.limit}
+	if out.Outcome == NotSent {
+		out.Outcome = Refused
+	}
+	if !e.Remote {
+		out.Message = e.passedText()
+	}
+	if e.spent && out.RetryAfter == 0 {
+		out.RetryAfter = RetryNever // see handlerError
+	}
+	return out
+}
+
+// passedText returns the text of an error for the caller of a call that was passed on. Errors of
+// connections contain addresses behind this server, which are not for callers.
+func (e *Error) passedText() string {
+	switch unavailable := e.Code == Unavailable; {
+	case e.Phase == PhaseNone: // of this server
+		return e.Message
+	case unavailable && e.Outcome == NotSent && e.Phase != PhasePick:
+		return "the call was to be passed on, and no server behind this one takes it now"
+	case unavailable && e.cause != nil:
+		return "the call was passed on, and the connection was lost before the answer"
+	}
+	return "the call was passed on: " + e.Message
+}

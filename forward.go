@@ -87,41 +87,6 @@ func setMetadata(block []byte, set Metadata) ([]byte, *Error) {
 	return out, nil
 }
 
-// passedError is an error that a caller gets as it is, and not as that of a handler.
-type passedError struct{ fault *Error }
-
-func (e *passedError) Error() string { return e.fault.Error() }
-
-// toCaller returns an error of a call that was passed on as the error for its caller. Nothing ran
-// if the call was not sent.
-func (e *Error) toCaller() *Error {
-	out := &Error{Code: e.Code, Outcome: e.Outcome, Message: e.Message, Details: e.Details, RetryAfter: e.RetryAfter, cause: e, limit: e.limit}
-	if out.Outcome == NotSent {
-		out.Outcome = Refused
-	}
-	if !e.Remote {
-		out.Message = e.passedText()
-	}
-	if e.spent && out.RetryAfter == 0 {
-		out.RetryAfter = RetryNever // see handlerError
-	}
-	return out
-}
-
-// passedText returns the text of an error for the caller of a call that was passed on. Errors of
-// connections contain addresses behind this server, which are not for callers.
-func (e *Error) passedText() string {
-	switch unavailable := e.Code == Unavailable; {
-	case e.Phase == PhaseNone: // of this server
-		return e.Message
-	case unavailable && e.Outcome == NotSent && e.Phase != PhasePick:
-		return "the call was to be passed on, and no server behind this one takes it now"
-	case unavailable && e.cause != nil:
-		return "the call was passed on, and the connection was lost before the answer"
-	}
-	return "the call was passed on: " + e.Message
-}
-
 // opaqueCodec is the codec of messages that are passed on: their type is *[]byte, and they are
 // their own encoding, in the codec with this number.
 type opaqueCodec uint8

@@ -29,7 +29,7 @@ const (
 
 var (
 	prefixes    = []string{"client", "conn", "server", "session", "stream"}
-	facadeFiles = []string{"call.go", "method.go", "method_stream.go", "oneway.go", "option.go", "stream.go"}
+	facadeFiles = []string{"call.go", "method.go", "method_stream.go", "oneway.go", "option.go", "option_forward.go", "stream.go"}
 )
 
 // mayName says which rooms the files of a room may name, besides their own.
