@@ -196,8 +196,9 @@ func (k *call) settle(e *endpoint, conn *callerHalf, m *clientMethod, err *Error
 	return err
 }
 
-// recordFailure counts an attempt that failed with err against the instance. Errors that say nothing
-// about the instance, and errors that its connections reveal anyway, are left to settle and the host.
+// recordFailure counts an attempt that failed with err against the instance. Errors that say
+// nothing about the instance, and errors that its connections reveal anyway, are left to settle
+// and the host.
 func (k *call) recordFailure(e *endpoint, conn *callerHalf, m *clientMethod, err *Error) {
 	if err.Code == Canceled && err.Outcome != Executed || err.isOfRequest() || !e.Suspect() {
 		return

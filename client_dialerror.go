@@ -46,7 +46,8 @@ func obstacleOf(err error, stood bool) obstacle {
 // errNoTransport is why an address with an unknown scheme cannot be reached.
 var errNoTransport = errors.New("the client has no transport")
 
-// isAbsent reports whether err says that nothing listens at an address, or that there is no such address.
+// isAbsent reports whether err says that nothing listens at an address, or that there is no such
+// address.
 func isAbsent(err error) bool {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		return dns.IsNotFound
@@ -78,7 +79,8 @@ func isCertificate(err error) bool {
 	return ok && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")
 }
 
-// isTLS reports whether TLS failed for what the sides said, and not because the connection was lost.
+// isTLS reports whether TLS failed for what the sides said, and not because the connection was
+// lost.
 func isTLS(err error) bool {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return true

@@ -9,7 +9,8 @@ import (
 	"github.com/anser-rpc/anser/internal/mono"
 )
 
-// noInstance is the error of a call for which there is no instance, or none in the route that the router wants.
+// noInstance is the error of a call for which there is no instance, or none in the route that the
+// router wants.
 func (c *Client) noInstance(route *Route) *Error {
 	if route != nil {
 		return failure(Unavailable, NotSent, PhasePick, nil, "the rules leave no instance of %q to this call (%s): does one of that kind run, or is a rule too strict?", c.serviceName(), route.Name)
@@ -147,7 +148,8 @@ func (c *Client) pinned(ctx context.Context, k *call, a *attempts) (*endpoint, *
 	return e, a.attempt(ctx, k, e)
 }
 
-// cloneForAttempt makes k a copy of the call of, for a further attempt with the number n that runs at the same time.
+// cloneForAttempt makes k a copy of the call of, for a further attempt with the number n that runs
+// at the same time.
 func (k *call) cloneForAttempt(of *call, n int) {
 	k.frame = append(k.frame[:0], of.frame...)
 	k.plain = append(k.plain[:0], of.plain...)

@@ -303,8 +303,8 @@ func TestFork(t *testing.T) {
 }
 
 // A failed attempt does not matter while another one answers; when all fail, the error lists them.
-// Forks do not multiply from tier to tier: of the handlers that serve the same call, only the one of
-// the first attempt forks its own calls.
+// Forks do not multiply from tier to tier: of the handlers that serve the same call, only the one
+// of the first attempt forks its own calls.
 func TestForksOfAChain(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var ran atomic.Int32

@@ -47,8 +47,9 @@ type forkResult struct {
 	fault *Error
 }
 
-// race waits for the first of n attempts that answers, cancels the others, and waits for those too, which
-// takes no longer than to write a cancel. Their buffers are theirs alone, so a late reply is written nowhere.
+// race waits for the first of n attempts that answers, cancels the others, and waits for those
+// too, which takes no longer than to write a cancel. Their buffers are theirs alone, so a late
+// reply is written nowhere.
 func (a *attempts) race(p *pool, ended <-chan forkResult, n int, cancel context.CancelFunc) (*call, *endpoint, *Error) {
 	var last forkResult
 	for i := range n {

@@ -10,7 +10,8 @@ import (
 	"github.com/anser-rpc/anser/internal/mono"
 )
 
-// Future is the result of a call that was started with [Go]. Its methods are safe for concurrent use.
+// Future is the result of a call that was started with [Go]. Its methods are safe for concurrent
+// use.
 type Future[R any] struct {
 	pending
 	reply R
@@ -48,8 +49,8 @@ func (f *Future[R]) Wait() (*R, error) {
 	return &f.reply, nil
 }
 
-// Cancel ends the call, as the end of its context does, and tells the server. It does nothing to a call
-// that is over, and does not wait.
+// Cancel ends the call, as the end of its context does, and tells the server. It does nothing to a
+// call that is over, and does not wait.
 func (f *Future[R]) Cancel() { f.stop() }
 
 // Awaitable is a [Future] of any type.
@@ -58,9 +59,9 @@ type Awaitable interface {
 	started() *pending
 }
 
-// WaitAll returns when all futures are over: nil, or the error of the first one in the list that failed.
-// When ctx ends first it returns ctx's error; the calls go on. Futures of different types are given as
-// WaitAll[anser.Awaitable](ctx, a, b).
+// WaitAll returns when all futures are over: nil, or the error of the first one in the list that
+// failed. When ctx ends first it returns ctx's error; the calls go on. Futures of different types
+// are given as WaitAll[anser.Awaitable](ctx, a, b).
 func WaitAll[F Awaitable](ctx context.Context, futures ...F) error {
 	var failed error
 	for _, f := range futures {

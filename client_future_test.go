@@ -114,7 +114,8 @@ func TestFutureCancel(t *testing.T) {
 	})
 }
 
-// A future whose first attempt was refused goes on at another instance, and can be cancelled there too.
+// A future whose first attempt was refused goes on at another instance, and can be cancelled there
+// too.
 func TestFutureFailsOver(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		refuse := func(context.Context, *[]byte) (*[]byte, error) {
@@ -393,7 +394,8 @@ func TestAMillionFutures(t *testing.T) {
 	t.Logf("%d calls in flight: %d bytes each, %v to start and %v to end them all", n, size, started, ended)
 }
 
-// The same with a server of this package, where every call in flight has a goroutine: that of its handler.
+// The same with a server of this package, where every call in flight has a goroutine: that of its
+// handler.
 func TestManyFuturesAtAServer(t *testing.T) {
 	n := 50_000
 	if raced || testing.Short() {
@@ -447,7 +449,8 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkGoPipelined has one goroutine that keeps a window of calls in flight over one connection.
+// BenchmarkGoPipelined has one goroutine that keeps a window of calls in flight over one
+// connection.
 func BenchmarkGoPipelined(b *testing.B) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -94,8 +94,8 @@ type host struct {
 	wg        sync.WaitGroup
 }
 
-// newHost returns a host whose connections dial makes. With a nil dial the other side makes them, and enlistLocked
-// takes them into use.
+// newHost returns a host whose connections dial makes. With a nil dial the other side makes them,
+// and enlistLocked takes them into use.
 func newHost(p *pool, o hostOptions, dial dialFunc) *host {
 	h := &host{
 		pool: p, hostOptions: o, dial: dial, changed: make(chan struct{}),
@@ -214,7 +214,8 @@ func (h *host) waitConn(ctx context.Context, patient bool) (*callerHalf, *Error)
 	}
 }
 
-// keepConnected has a connection made now, and again when it is lost, whether there are calls or not.
+// keepConnected has a connection made now, and again when it is lost, whether there are calls or
+// not.
 func (h *host) keepConnected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -43,8 +43,8 @@ func TestConnsUnderLoad(t *testing.T) {
 	}
 }
 
-// Clients of one process with the same options share the connections to an address, and the last one
-// to be closed closes them.
+// Clients of one process with the same options share the connections to an address, and the last
+// one to be closed closes them.
 func TestClientsShareConnections(t *testing.T) {
 	ansertest.CheckLeaks(t)
 	l := listen(t)
@@ -298,8 +298,8 @@ func TestConnectTimeout(t *testing.T) {
 	})
 }
 
-// A client that is closed behind the handshake of TLS, and before the server has answered, closes its connection.
-// The race detector looks at what the two goroutines share.
+// A client that is closed behind the handshake of TLS, and before the server has answered, closes
+// its connection. The race detector looks at what the two goroutines share.
 func TestCloseBehindTheHandshakeOfTLS(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, "127.0.0.1")}})
@@ -320,7 +320,8 @@ func TestCloseBehindTheHandshakeOfTLS(t *testing.T) {
 	}()
 	c := dial(t, l.Addr().String(), anser.TLS(&tls.Config{RootCAs: a.Pool}), anser.HandshakeTimeout(time.Minute))
 	called := apart(context.Background(), c, "Echo.Say", text(""), anser.Timeout(time.Minute))
-	// Waiting for the server to have read the preface would order the two goroutines for the race detector.
+	// Waiting for the server to have read the preface would order the two goroutines for the race
+	// detector.
 	time.Sleep(300 * time.Millisecond)
 	c.Close()
 	if _, err := called.Wait(); err == nil {

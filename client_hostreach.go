@@ -39,8 +39,8 @@ func (h *host) SetSpare(spare bool) {
 	}
 }
 
-// RedialNow makes a connection now if the host waits for its turn to try again, though not more often
-// than every hurryEvery.
+// RedialNow makes a connection now if the host waits for its turn to try again, though not more
+// often than every hurryEvery.
 func (h *host) RedialNow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -33,8 +33,8 @@ func (c *callerHalf) sentTo(began mono.Time) keptKey {
 	return keptKey{c.peer.Life, began.Add(age)}
 }
 
-// rightConn returns a connection over which a call with a key may go that may have run: conn, or another one to the
-// same life of the server.
+// rightConn returns a connection over which a call with a key may go that may have run: conn, or
+// another one to the same life of the server.
 func (k *call) rightConn(e *endpoint, conn *callerHalf) (*callerHalf, *Error) {
 	if conn.peer.Life != k.kept.life {
 		conn = e.Host.connOf(k.kept.life)

@@ -134,8 +134,8 @@ func TestConcurrentDuplicatesWait(t *testing.T) {
 	})
 }
 
-// A call whose connection is lost is found again, at the same instance, over another connection; its handler
-// was not disturbed.
+// A call whose connection is lost is found again, at the same instance, over another connection;
+// its handler was not disturbed.
 func TestKeySurvivesALostConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var ran, other atomic.Int32
@@ -228,8 +228,8 @@ func TestReplyMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// One client that uses keys as fast as it can is refused at some point. It makes the server forget no key of
-// another client, and leaves room for its new ones.
+// One client that uses keys as fast as it can is refused at some point. It makes the server forget
+// no key of another client, and leaves room for its new ones.
 func TestKeysOfANeighbour(t *testing.T) {
 	l := listen(t)
 	var ran sync.Map // by key: *atomic.Int32
@@ -276,7 +276,8 @@ func TestKeysOfANeighbour(t *testing.T) {
 	}
 }
 
-// A server that is started again at the same address does not know what ran before: nothing is sent to it again.
+// A server that is started again at the same address does not know what ran before: nothing is
+// sent to it again.
 func TestKeyAtAnotherLife(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var ran, other atomic.Int32

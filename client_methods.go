@@ -10,8 +10,8 @@ import (
 // maxKnownMethods is the number of names for which a client keeps state; maxNumberedMethods is that
 // of names that a process numbers. The names of a gateway come from its own callers and need not
 // exist, so both must be bounded. A call of a further method works too: it costs an allocation and
-// a map lookup, and the client learns nothing about its method (breakers, hedging delays, whether it
-// is idempotent).
+// a map lookup, and the client learns nothing about its method (breakers, hedging delays, whether
+// it is idempotent).
 const maxKnownMethods = cluster.MaxMethods
 
 // knownMethods finds the methods of a client by name. Reading takes no lock, except for recent

@@ -29,7 +29,8 @@ func (c *Client) Send(ctx context.Context, method string, in any, opts ...CallOp
 	return c.send(ctx, method, in, o)
 }
 
-// send makes the attempts of a oneway call. The first one that is handed to a connection is the last.
+// send makes the attempts of a oneway call. The first one that is handed to a connection is the
+// last.
 func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) error {
 	m, err := c.method(name)
 	if err != nil {

@@ -269,8 +269,8 @@ func Forks(n int) DialCallOption {
 
 // At sends a call to the instance with the key (see [registry.Instance.Key]) and to no other. If
 // the client knows no such instance, the call fails at once. In the modes that use another instance
-// or several, it is retried at this one. A [Router] does not change where the call goes, as the call
-// has named its instance; the router's interceptor applies. [Client.Instances] has the keys.
+// or several, it is retried at this one. A [Router] does not change where the call goes, as the
+// call has named its instance; the router's interceptor applies. [Client.Instances] has the keys.
 func At(key string) CallOption {
 	return callOption(func(o *callOptions) { o.at, o.pinned = key, true })
 }

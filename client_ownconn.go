@@ -35,7 +35,8 @@ func (h *host) pickStreamConn() *callerHalf {
 	return c
 }
 
-// streamsFull reports whether with one more the connection has nearly as many streams as the server allows.
+// streamsFull reports whether with one more the connection has nearly as many streams as the
+// server allows.
 func (c *callerHalf) streamsFull() bool {
 	return float64(c.streaming.Load()+1) >= growAt*float64(c.peer.MaxStreams)
 }

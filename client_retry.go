@@ -78,7 +78,8 @@ func (a *attempts) attempt(ctx context.Context, k *call, e *endpoint) *Error {
 
 // next returns the endpoint for the next attempt of the call k. The attempt before it failed with
 // err at e; both are nil if there was none. next waits for the list of instances, for a connection
-// if the last attempt found none, and between attempts. An error is that of the call, which is over.
+// if the last attempt found none, and between attempts. An error is that of the call, which is
+// over.
 func (a *attempts) next(ctx context.Context, k *call, e *endpoint, err *Error) (*endpoint, *Error) {
 	if err != nil {
 		a.note(e, err, k.began)
@@ -152,8 +153,8 @@ func (a *attempts) decide(ctx context.Context, err *Error, view *view) (wait tim
 		again = a.c.budget.Withdraw(mono.Now())
 		a.denied = !again
 	}
-	// The random wait comes on top of the server's advice: calls that were refused together with the
-	// same advice must not come back together.
+	// The random wait comes on top of the server's advice: calls that were refused together with
+	// the same advice must not come back together.
 	return wait + max(err.RetryAfter, 0), again
 }
 

@@ -72,8 +72,8 @@ func TestTrailersOfTheLastAttempt(t *testing.T) {
 	}
 }
 
-// An attempt that never reached a server has no trailers, though the one before it had some; nor has a
-// call that could not be made.
+// An attempt that never reached a server has no trailers, though the one before it had some; nor
+// has a call that could not be made.
 func TestTrailersOfAnAttemptThatWasNotSent(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		l := network.Listen("a:1")

@@ -117,7 +117,8 @@ func TestCallsThatStayAtASilentInstance(t *testing.T) {
 	}
 }
 
-// The answer of an attempt that was given up is dropped when the instance comes back, and its handler is told.
+// The answer of an attempt that was given up is dropped when the instance comes back, and its
+// handler is told.
 func TestAbandonedAttemptIsCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		w := newWard(t, network, 2, anser.WithFailMode(anser.Failover))

@@ -242,7 +242,8 @@ func TestBalancedStreams(t *testing.T) {
 	})
 }
 
-// A client makes connections for more streams than one may have, and knows when there can be no more.
+// A client makes connections for more streams than one may have, and knows when there can be no
+// more.
 func TestMaxStreams(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Idle": idle, "Chat.Talk": talk}, anser.MaxStreams(3))

@@ -82,8 +82,8 @@ func (c *callerHalf) endOf(k *call, h wire.Header, body []byte) error {
 	return st.endsWith(nil, block)
 }
 
-// streamAnswered handles a REPLY or ERROR for a stream, which has been taken out of what is open. An error is one
-// of the connection.
+// streamAnswered handles a REPLY or ERROR for a stream, which has been taken out of what is open.
+// An error is one of the connection.
 func (c *callerHalf) streamAnswered(st *stream, a *arrived) error {
 	if a.kind == wire.TypeReply {
 		c.giveUp(st.id)
@@ -98,8 +98,8 @@ func (c *callerHalf) streamAnswered(st *stream, a *arrived) error {
 	return st.endsWith(remoteError(&e), e.Metadata)
 }
 
-// endsWith ends a stream as the server did: with err, or with success if that is nil, and with trailers. An error
-// is one of the connection.
+// endsWith ends a stream as the server did: with err, or with success if that is nil, and with
+// trailers. An error is one of the connection.
 func (st *stream) endsWith(e *Error, block []byte) error {
 	if block == nil {
 		st.ends(e, nil)
@@ -139,7 +139,8 @@ func (st *stream) ends(e *Error, trailers Metadata) {
 	st.side.(callerSide).over(st, e)
 }
 
-// trimStreams has idle streams give up memory, and reports whether some may give up more in a second.
+// trimStreams has idle streams give up memory, and reports whether some may give up more in a
+// second.
 func (c *callerHalf) trimStreams() (again bool) {
 	if c.streaming.Load() == 0 {
 		return false

@@ -42,8 +42,8 @@ type Transport struct {
 	// error), which takes what it can without blocking, callers write with it themselves. An error
 	// closes nc. With Wrap, Dial may be nil, which means TCP. Nil means no wrapping.
 	Wrap func(nc net.Conn, address string) (net.Conn, error)
-	// NextProto is the name of the protocol for ALPN in place of [ALPN]. With it, the connection must
-	// be refused by Wrap if TLS has negotiated another one.
+	// NextProto is the name of the protocol for ALPN in place of [ALPN]. With it, the connection
+	// must be refused by Wrap if TLS has negotiated another one.
 	NextProto string
 	// Conns is the number of connections to an address for a client without the option [Conns]; 0
 	// means 2.

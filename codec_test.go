@@ -174,8 +174,8 @@ func (parcels) ID() uint8       { return 201 }
 func (parcels) Name() string    { return "parcels" }
 func (parcels) Fits(v any) bool { _, ok := v.(*parcel); return ok }
 
-// Messages that bring their codec need no options on either side, in calls, streams and oneway calls.
-// The codec of a call comes before it.
+// Messages that bring their codec need no options on either side, in calls, streams and oneway
+// calls. The codec of a call comes before it.
 func TestMessagesBringTheirCodec(t *testing.T) {
 	network := new(ansertest.Network)
 	codecs := make(chan string, 10)

@@ -188,8 +188,8 @@ const minGain = 10
 func expansion(limit, size, times int) int { return min(limit, max(freeExpansion, times*size)) }
 
 // unpack appends the decompressed message to dst: a request, a reply or a message of a stream.
-// limit bounds its size in bytes, times bounds it relative to the compressed size; both are those of
-// the client or the server. With an error it returns dst, which may have been moved to a larger
+// limit bounds its size in bytes, times bounds it relative to the compressed size; both are those
+// of the client or the server. With an error it returns dst, which may have been moved to a larger
 // buffer.
 func unpack(dst, message []byte, c compress.Compressor, limit, times int, client bool) ([]byte, *unpackError) {
 	most := expansion(limit, len(message), times)

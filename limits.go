@@ -74,6 +74,6 @@ func over(l limit, format string, args ...any) *Error {
 	return e
 }
 
-// ErrTooLarge is in the chain of the error of a [ProtocolCall] whose message is over [MaxMessage] or
-// [MaxExpansion], for protocols that have an answer of their own for it.
+// ErrTooLarge is in the chain of the error of a [ProtocolCall] whose message is over [MaxMessage]
+// or [MaxExpansion], for protocols that have an answer of their own for it.
 var ErrTooLarge = errors.New("the message is over the server's limit")

@@ -47,8 +47,8 @@ func (s *Server) decodePacked(p *packing, cd codec.Codec, payload []byte, in any
 }
 
 // Decompress returns the decompressed message of a request over another protocol, within the limits
-// [MaxMessage] and [MaxExpansion]. Call it after [ProtocolConn.Admit]: before that nothing is known of
-// the client. It is safe for concurrent use. The error is for the caller of the method.
+// [MaxMessage] and [MaxExpansion]. Call it after [ProtocolConn.Admit]: before that nothing is
+// known of the client. It is safe for concurrent use. The error is for the caller of the method.
 func (s *Server) Decompress(c compress.Compressor, message []byte) ([]byte, *Error) {
 	if s.usable() != nil || c == nil {
 		return nil, refusal(Internal, "anser.Server.Decompress: the server is not usable, or there is no compressor")

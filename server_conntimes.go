@@ -4,8 +4,8 @@ import "time"
 
 // ConnTimes are the times that the options of a server set for its connections.
 type ConnTimes struct {
-	// KeepaliveIdle is the silence after which a client is sent a ping, and KeepaliveAnswer the time
-	// in which it must answer; see [Keepalive].
+	// KeepaliveIdle is the silence after which a client is sent a ping, and KeepaliveAnswer the
+	// time in which it must answer; see [Keepalive].
 	KeepaliveIdle, KeepaliveAnswer time.Duration
 	// MinPing is the minimum time between two pings of a client; see [MinPing].
 	MinPing time.Duration
@@ -17,8 +17,8 @@ type ConnTimes struct {
 }
 
 // ConnTimes returns the times for the connections of the server. A [Protocol] reads and writes its
-// connections by itself, and applies the times that its messages have a place for. [IdleTimeout] and
-// [HandshakeTimeout] are applied by [ProtocolConn].
+// connections by itself, and applies the times that its messages have a place for. [IdleTimeout]
+// and [HandshakeTimeout] are applied by [ProtocolConn].
 func (s *Server) ConnTimes() ConnTimes {
 	if s.usable() != nil {
 		return ConnTimes{}

@@ -127,9 +127,9 @@ func (s *Server) addContractTags(in *registry.Instance) {
 }
 
 // ContractName is the built-in method that returns the contract of a service. Its request is
-// [ContractRequest] and its reply [ContractReply], in the JSON codec or MessagePack. The contract of
-// a service without a schema is made from its Go types (see [MethodType.Schema]). A client that may
-// call no method of the service gets NotFound. [NoDescribe] disables it.
+// [ContractRequest] and its reply [ContractReply], in the JSON codec or MessagePack. The contract
+// of a service without a schema is made from its Go types (see [MethodType.Schema]). A client that
+// may call no method of the service gets NotFound. [NoDescribe] disables it.
 const ContractName = builtinPrefix + "Contract"
 
 // ContractRequest is the request of [ContractName].

@@ -37,11 +37,11 @@ type DynamicMethod struct {
 	Idempotent bool
 	// Oneway says that there is no reply: Handle returns a nil one; see [HandleOneway].
 	Oneway bool
-	// TakesKeys says that Handle itself sees to it that calls with the same idempotency key run once,
-	// for example by passing the key on; see [IdempotencyKeyFrom] and [Deduplicate].
+	// TakesKeys says that Handle itself sees to it that calls with the same idempotency key run
+	// once, for example by passing the key on; see [IdempotencyKeyFrom] and [Deduplicate].
 	TakesKeys bool
-	// Err is why the method cannot be served, or nil. HandleDynamic returns it, and so does Serve. It
-	// is for functions that add methods and have no error to return.
+	// Err is why the method cannot be served, or nil. HandleDynamic returns it, and so does Serve.
+	// It is for functions that add methods and have no error to return.
 	Err error
 }
 
@@ -56,9 +56,9 @@ func (s *Server) HandleDynamic(methods []DynamicMethod, opts ...HandleOption) er
 }
 
 // ReplaceDynamic serves methods in place of those with the names in remove, in one step: no call in
-// between finds neither. Only methods that are Foreign can be removed; calls of them that run go on.
-// With an error nothing has changed. It is for programs that pass calls on and learn of methods
-// while they run.
+// between finds neither. Only methods that are Foreign can be removed; calls of them that run go
+// on. With an error nothing has changed. It is for programs that pass calls on and learn of
+// methods while they run.
 func (s *Server) ReplaceDynamic(remove []string, methods []DynamicMethod, opts ...HandleOption) error {
 	list, err := dynamicMethods(methods)
 	if err != nil {

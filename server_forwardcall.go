@@ -78,8 +78,8 @@ func (k *passedCall) start(r *wire.Request, flags wire.Flags) {
 	}
 }
 
-// choose asks where the call goes. size is that of the request, for observers; -1 if they know of it
-// already. A panic of the user's code fails only this call.
+// choose asks where the call goes. size is that of the request, for observers; -1 if they know of
+// it already. A panic of the user's code fails only this call.
 func (k *passedCall) choose(ctx context.Context, size int) (up upstream, method string, refused *Error) {
 	srv := k.ctx.conn.server
 	phase := panicRequest
@@ -204,8 +204,8 @@ func (c *calleeHalf) appendPassed(out []byte, ctx *callContext, r *forwardReply,
 }
 
 // answerPassed sends the answer of a call without waiting. Where that is not possible, because the
-// client does not read, the answer is large or the connection may end with it, a goroutine waits, as
-// a worker would.
+// client does not read, the answer is large or the connection may end with it, a goroutine waits,
+// as a worker would.
 func (c *calleeHalf) answerPassed(ctx *callContext, r *forwardReply, fault *Error) {
 	c.mu.Lock()
 	ending := c.accepted != nil && c.accepted.acked // CLOSE may follow, whose writer waits

@@ -163,8 +163,8 @@ func TestForwardLimits(t *testing.T) {
 	})
 }
 
-// A client that does not read its replies does not delay other clients, and does not make the server hold
-// more than what is in flight.
+// A client that does not read its replies does not delay other clients, and does not make the
+// server hold more than what is in flight.
 func TestForwardToASlowReader(t *testing.T) {
 	network := new(ansertest.Network)
 	var calls atomic.Int64

@@ -9,8 +9,8 @@ import (
 )
 
 // methodTable holds the methods that a server serves. Methods may be added at any time; they are
-// never changed, and only foreign ones are removed. A connection looks a name up once, when the client announces it, so
-// that no call takes the lock.
+// never changed, and only foreign ones are removed. A connection looks a name up once, when the
+// client announces it, so that no call takes the lock.
 type methodTable struct {
 	version atomic.Uint64 // of the methods; grows when methods are added or removed
 
@@ -80,8 +80,8 @@ func (t *methodTable) checkLocked(remove []string, entries []entry) error {
 	return nil
 }
 
-// enter adds the methods in place of those with the names in remove, or it changes nothing. A method
-// continues the counters of one with its name. guard makes the limits of each of them.
+// enter adds the methods in place of those with the names in remove, or it changes nothing. A
+// method continues the counters of one with its name. guard makes the limits of each of them.
 func (t *methodTable) enter(remove []string, entries []entry, guard func(*method, *handleOptions) *methodLimits) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

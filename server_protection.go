@@ -137,7 +137,8 @@ func (s *Server) checkPeer(remote *Peer) error {
 	return nil
 }
 
-// protectedBy returns the protection of a connection with this state of TLS, or nil for one without.
+// protectedBy returns the protection of a connection with this state of TLS, or nil for one
+// without.
 func (s *Server) protectedBy(state *tls.ConnectionState) Protection {
 	proven := state != nil && len(state.VerifiedChains) > 0
 	return Protection{Encrypted: state != nil, Authenticated: proven || len(s.o.authenticators) > 0}

@@ -28,7 +28,8 @@ type ProtocolRequest struct {
 	// Arrived is when the whole request had arrived, from which [MaxQueueTime] counts; the zero
 	// value means now.
 	Arrived time.Time
-	// Size is the length of the encoded message in bytes, for [MaxMessage], [MaxMemory] and observers.
+	// Size is the length of the encoded message in bytes, for [MaxMessage], [MaxMemory] and
+	// observers.
 	Size int
 	// Codec is the codec of the messages if the server has it, for [OnlyCodecs] and
 	// [Invocation.Codec]; else nil.

@@ -21,8 +21,8 @@ type ProtocolHooks struct {
 	// connection was idle for [IdleTimeout], or the identity ends soon or was not renewed. grace
 	// is how long open calls may go on. New calls are refused from now on, unless Gradual is set.
 	Drain func(grace time.Duration)
-	// Gradual says that the protocol tells its clients of a drain, which takes a while: new calls are
-	// admitted until the protocol calls [ProtocolConn.Drained].
+	// Gradual says that the protocol tells its clients of a drain, which takes a while: new calls
+	// are admitted until the protocol calls [ProtocolConn.Drained].
 	Gradual bool
 	// Close is called if the connection must end, with the reason, or with nil after a drain when
 	// no call is open any more. It may be called more than once. The protocol then calls End.
@@ -44,8 +44,8 @@ type ProtocolConn struct {
 	hints   atomic.Int64  // names of methods for which a hint was looked for
 	proving chan struct{} // full while a credential is checked; nil without authentication
 
-	// Connections of Share: the one that they share, how many calls they have had, and have open, and
-	// how many of them have an identity.
+	// Connections of Share: the one that they share, how many calls they have had, and have open,
+	// and how many of them have an identity.
 	within     *ProtocolConn
 	guestCalls atomic.Uint64
 	guestsOpen atomic.Int64
@@ -86,10 +86,10 @@ func (s *Server) OpenConn(remote Peer, hooks ProtocolHooks) (*ProtocolConn, erro
 	return s.openConn(remote, hooks, nil)
 }
 
-// Share adds a connection for another client of the same network connection, as behind a proxy whose
-// requests have credentials of their own. It is as OpenConn, and p is not idle for [IdleTimeout] while
-// the new connection is in use, and needs no identity of its own while that has one. Each of the two
-// needs End.
+// Share adds a connection for another client of the same network connection, as behind a proxy
+// whose requests have credentials of their own. It is as OpenConn, and p is not idle for
+// [IdleTimeout] while the new connection is in use, and needs no identity of its own while that
+// has one. Each of the two needs End.
 func (p *ProtocolConn) Share(hooks ProtocolHooks) (*ProtocolConn, error) {
 	if p.within != nil {
 		p = p.within
@@ -302,9 +302,9 @@ func (s *Server) MaxMessageSize() int {
 }
 
 // Hold counts n bytes that the protocol holds for requests that it has not passed to Admit yet, and
-// reports whether the server has room for them; see [MaxMemory]. The protocol calls Release with the
-// same number when it holds them no more, before Admit, which counts the message again. It is not
-// needed for requests of a few KiB.
+// reports whether the server has room for them; see [MaxMemory]. The protocol calls Release with
+// the same number when it holds them no more, before Admit, which counts the message again. It is
+// not needed for requests of a few KiB.
 func (p *ProtocolConn) Hold(n int) bool { return p.conn.server.memory.Take(n) }
 
 // Release takes back n bytes of Hold.
@@ -414,8 +414,8 @@ func (p *ProtocolConn) tell(respond func()) {
 	})
 }
 
-// closeTold is close when the answers to calls that were cut off have been passed to the protocol. A
-// client that does not read them must not delay it.
+// closeTold is close when the answers to calls that were cut off have been passed to the protocol.
+// A client that does not read them must not delay it.
 func (p *ProtocolConn) closeTold(why error) {
 	p.mu.Lock()
 	if p.cuts == 0 {

@@ -248,7 +248,8 @@ func TestProtocolLoginPanics(t *testing.T) {
 	}
 }
 
-// The encoder of a reply may end its goroutine. The call is over all the same, and its place is free.
+// The encoder of a reply may end its goroutine. The call is over all the same, and its place is
+// free.
 func TestProtocolReplyExits(t *testing.T) {
 	s := foreignServer(t, anser.MaxInFlight(1))
 	same := func(_ context.Context, in *word) (*word, error) { return in, nil }

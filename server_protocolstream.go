@@ -120,8 +120,8 @@ func (c *calleeHalf) methods() []MethodType {
 
 // Methods returns the types of the methods that the client may call now, for a protocol that
 // describes them to its clients. They are none for a server with [NoDescribe]. The error is
-// Unauthenticated for a client without an identity on a server with [Authenticate]; it is shared and
-// must not be changed. The [Authorizer] is called for each method.
+// Unauthenticated for a client without an identity on a server with [Authenticate]; it is shared
+// and must not be changed. The [Authorizer] is called for each method.
 func (p *ProtocolConn) Methods() ([]MethodType, *Error) {
 	c := p.conn
 	if c.auth != nil {

@@ -34,8 +34,8 @@ type Protocol interface {
 }
 
 // A ProtocolChecker is a [Protocol] that finds mistakes in the methods of a server, such as two
-// methods with the same address. [Server.Serve] calls CheckServer before it accepts connections, and
-// returns its error.
+// methods with the same address. [Server.Serve] calls CheckServer before it accepts connections,
+// and returns its error.
 type ProtocolChecker interface {
 	CheckServer(s *Server) error
 }

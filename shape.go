@@ -19,9 +19,9 @@ import (
 
 // Shape describes a message in terms of JSON.
 type Shape struct {
-	// Type is the Go type, "message" with the full name of a protobuf message, "table" with that of a
-	// table of FlatBuffers, or, for a method with several arguments or results, the list of them:
-	// "(a int, b int)".
+	// Type is the Go type, "message" with the full name of a protobuf message, "table" with that
+	// of a table of FlatBuffers, or, for a method with several arguments or results, the list of
+	// them: "(a int, b int)".
 	Type string `json:"type"`
 	// JSON is a message in which every field has an example value.
 	JSON json.RawMessage `json:"json"`

@@ -75,8 +75,8 @@ func (s *Stream[S, R]) All() iter.Seq2[*R, error] {
 // the option [FlowControlWindows] allows before this side has received it. It is for a stream that
 // transfers much data over a fast or long connection: at most a window of data is in flight at a
 // time. It cannot be undone, and up to n more bytes may wait in memory. It does nothing if n is not
-// positive, if the window would reach 2 GiB, or if another protocol carries the stream. All streams together stay within the window of the
-// connection.
+// positive, if the window would reach 2 GiB, or if another protocol carries the stream. All
+// streams together stay within the window of the connection.
 func (s *Stream[S, R]) GrowWindow(n int) { s.st.widen(int64(n)) }
 
 // CloseSend tells the handler that the client sends no more messages; the handler's Recv then
@@ -160,9 +160,9 @@ func OpenWith[S, R any](ctx context.Context, c *Client, method string, first *S,
 	return openStream[S, R](ctx, c, method, first, opts)
 }
 
-// OpenDynamic opens a stream whose types of messages are known only when the program runs: sends and
-// receives are pointers to messages of these types, which may be nil pointers. Otherwise it is like
-// [Open], or with a first message, which may be nil, like [OpenWith].
+// OpenDynamic opens a stream whose types of messages are known only when the program runs: sends
+// and receives are pointers to messages of these types, which may be nil pointers. Otherwise it is
+// like [Open], or with a first message, which may be nil, like [OpenWith].
 func (c *Client) OpenDynamic(ctx context.Context, method string, sends, receives, first any, opts ...CallOption) (*DynamicStream, error) {
 	if err := c.usable(ctx, method); err != nil {
 		return nil, err

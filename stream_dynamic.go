@@ -28,8 +28,9 @@ func (st *stream) closeSendOfClient() error {
 	if !st.side.isClient() {
 		return failure(FailedPrecondition, OutcomeUnknown, PhaseNone, nil, "a handler ends its stream by returning, not with CloseSend")
 	}
-	// The function that ends a stream with its context runs in a goroutine of its own. Without this,
-	// the end of the messages could overtake the cancellation, and the handler would succeed.
+	// The function that ends a stream with its context runs in a goroutine of its own. Without
+	// this, the end of the messages could overtake the cancellation, and the handler would
+	// succeed.
 	st.side.lapse(st)
 	return st.closeSend()
 }

@@ -197,8 +197,8 @@ func (st *stream) next() (payload []byte, packed bool, err error) {
 	}
 }
 
-// nextPiece returns the next piece of a message, with the flags of its record. It is valid until the
-// next call.
+// nextPiece returns the next piece of a message, with the flags of its record. It is valid until
+// the next call.
 func (st *stream) nextPiece() (payload []byte, flags byte, err error) {
 	if len(st.chunk) == 0 || st.stopped.Load() {
 		if err := st.fetch(); err != nil {

@@ -32,8 +32,8 @@ func (e *Encoded) UnmarshalJSON(text []byte) error {
 }
 
 // Passing returns a codec that takes messages of type [Encoded] for what the codec with this number
-// and name has encoded, and changes nothing in them. It is for clients: the messages that it receives
-// are copies.
+// and name has encoded, and changes nothing in them. It is for clients: the messages that it
+// receives are copies.
 func Passing(id uint8, name string) Codec { return passing{id, name} }
 
 type passing struct {

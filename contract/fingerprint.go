@@ -12,9 +12,9 @@ import (
 
 // Fingerprint returns 16 hexadecimal digits that depend on what a caller and a server must agree
 // about to understand each other: whether the method is a stream, oneway or a call, and the
-// numbers, names, types, presence and defaults of all fields of its messages and of those inside them.
-// Comments, the order of declarations, and the names of messages do not matter. It returns "" if
-// the schema has no such method.
+// numbers, names, types, presence and defaults of all fields of its messages and of those inside
+// them. Comments, the order of declarations, and the names of messages do not matter. It returns
+// "" if the schema has no such method.
 func (s *Schema) Fingerprint(service, method string) string {
 	v := s.Service(service)
 	if v == nil {

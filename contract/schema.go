@@ -242,7 +242,8 @@ func Parse(text []byte) (*Schema, error) {
 	return s, nil
 }
 
-// Check returns an error if a name is missing, is defined twice, or refers to nothing in the schema.
+// Check returns an error if a name is missing, is defined twice, or refers to nothing in the
+// schema.
 func (s *Schema) Check() error {
 	types := map[string]string{}
 	define := func(what, name string) error {

@@ -12,14 +12,15 @@ type Config struct {
 	// Services are the services of the registry that are served; none means all.
 	Services []string `yaml:"services,omitempty"`
 	// Routes are tried in this order; the first one that matches a request decides where it goes. A
-	// call that none matches goes to the service that has the method, and any other request nowhere.
+	// call that none matches goes to the service that has the method, and any other request
+	// nowhere.
 	Routes []Route `yaml:"routes,omitempty"`
 	TLS    *TLS    `yaml:"tls,omitempty"`
 	Auth   *Auth   `yaml:"auth,omitempty"`
 	Limits Limits  `yaml:"limits,omitempty"`
 	CORS   CORS    `yaml:"cors,omitempty"`
-	// AccessLog writes a line for each call; nil writes none. It can change while the gateway runs, but
-	// not be added or removed.
+	// AccessLog writes a line for each call; nil writes none. It can change while the gateway
+	// runs, but not be added or removed.
 	AccessLog *AccessLog `yaml:"access_log,omitempty"`
 	// Timeout is how long a call may take whose caller sets no deadline; 0 means 10 s. Streams have
 	// no such limit.
@@ -36,12 +37,12 @@ type Config struct {
 type Route struct {
 	// Name is for people, in errors and logs.
 	Name string `yaml:"name,omitempty"`
-	// Host is the host of the request without its port: "api.example.org", or "*.example.org" for all
-	// hosts below it; "" matches all. Only requests of HTTP have one.
+	// Host is the host of the request without its port: "api.example.org", or "*.example.org" for
+	// all hosts below it; "" matches all. Only requests of HTTP have one.
 	Host string `yaml:"host,omitempty"`
 	// Path is the beginning of the path, up to a slash or its end: "/shop" matches "/shop/cart" and
-	// not "/shopping". Calls have the path of their protocol: "/arith/Arith.Mul" or "/Arith.Mul" in JSON,
-	// "/Arith/Mul" in gRPC, Connect and Anser's own.
+	// not "/shopping". Calls have the path of their protocol: "/arith/Arith.Mul" or "/Arith.Mul"
+	// in JSON, "/Arith/Mul" in gRPC, Connect and Anser's own.
 	Path string `yaml:"path,omitempty"`
 	// Strip takes the path of the route away from that of the request.
 	Strip bool `yaml:"strip,omitempty"`
@@ -67,8 +68,8 @@ type Destination struct {
 type TLS struct {
 	// Certificates are chosen by the name that the client asks for; the first is for all others.
 	Certificates []Certificate `yaml:"certificates,omitempty"`
-	// ClientCAs are PEM files with authorities. With them, each client needs a certificate of one of
-	// them, which is its identity.
+	// ClientCAs are PEM files with authorities. With them, each client needs a certificate of one
+	// of them, which is its identity.
 	ClientCAs []string `yaml:"client_cas,omitempty"`
 	// TLS12 allows TLS 1.2; otherwise the minimum is 1.3.
 	TLS12 bool `yaml:"tls12,omitempty"`
@@ -86,8 +87,8 @@ type Auth struct {
 	Tokens string `yaml:"tokens,omitempty"`
 	// JWT accepts JSON Web Tokens.
 	JWT *JWT `yaml:"jwt,omitempty"`
-	// Policy is a file of rules that say which callers may call which methods; see auth.OpenPolicy. Without it, every
-	// identity may call everything.
+	// Policy is a file of rules that say which callers may call which methods; see
+	// auth.OpenPolicy. Without it, every identity may call everything.
 	Policy string `yaml:"policy,omitempty"`
 }
 
@@ -110,8 +111,8 @@ type JWTKey struct {
 type Limits struct {
 	// Caller bounds the calls of each caller: of an identity, or without Auth of an address.
 	Caller *Rate `yaml:"caller,omitempty"`
-	// Conns, Calls and Message bound the connections, the calls at once, and the bytes of a message.
-	// They cannot change while the gateway runs.
+	// Conns, Calls and Message bound the connections, the calls at once, and the bytes of a
+	// message. They cannot change while the gateway runs.
 	Conns   int `yaml:"conns,omitempty"`
 	Calls   int `yaml:"calls,omitempty"`
 	Message int `yaml:"message,omitempty"`

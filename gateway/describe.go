@@ -15,8 +15,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// What a service may publish. One that publishes more is not served, so that no service can fill the
-// memory of the gateway.
+// What a service may publish. One that publishes more is not served, so that no service can fill
+// the memory of the gateway.
 const (
 	maxMethods   = 4096
 	maxContracts = 256
@@ -47,8 +47,8 @@ func (d *description) translated() []string {
 var errNothing = errors.New("it does not publish its methods: start it without anser.NoDescribe, and let the gateway call Anser.Methods and Anser.Contract")
 
 // describe asks instances of a service what they serve. Instances that announce the same contracts
-// are asked once; of methods that differ between them, the newest version counts. With an error, the
-// description is what the others have said, or nil if none has said anything.
+// are asked once; of methods that differ between them, the newest version counts. With an error,
+// the description is what the others have said, or nil if none has said anything.
 func describe(ctx context.Context, c *anser.Client, instances []registry.Instance) (*description, error) {
 	all := &description{methods: make(map[string]*published)}
 	var failed error

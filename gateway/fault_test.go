@@ -214,8 +214,8 @@ func TestTwoGateways(t *testing.T) {
 	}
 }
 
-// An instance that does not answer costs its callers their deadline, and others nothing. What a full
-// gateway cannot take it refuses at once, and passes nothing on.
+// An instance that does not answer costs its callers their deadline, and others nothing. What a
+// full gateway cannot take it refuses at once, and passes nothing on.
 func TestSlowUpstream(t *testing.T) {
 	r := registry.NewMemory()
 	hold := make(chan struct{})
@@ -320,7 +320,8 @@ func TestLyingUpstreams(t *testing.T) {
 	}
 }
 
-// A service without a description, one without instances, and one that leaves are errors that say so.
+// A service without a description, one without instances, and one that leaves are errors that say
+// so.
 func TestServicesComeAndGo(t *testing.T) {
 	r := registry.NewMemory()
 	s := anser.NewServer(anser.NoSignals(), anser.NoDescribe(), anser.Announce(r, registry.Instance{Service: "mute"}), anser.Logger(slog.New(slog.DiscardHandler)))

@@ -12,9 +12,9 @@ import (
 // filePoll is how often the file of a configuration is read.
 const filePoll = time.Second
 
-// FollowFile applies the configuration in a file when the text has changed since [Load], and when again
-// is sent to, until ctx ends. A file that is there in part, such as one that is being written, is refused until
-// it is complete; again may be nil.
+// FollowFile applies the configuration in a file when the text has changed since [Load], and when
+// again is sent to, until ctx ends. A file that is there in part, such as one that is being
+// written, is refused until it is complete; again may be nil.
 func (g *Gateway) FollowFile(ctx context.Context, file string, again <-chan os.Signal) {
 	known := g.plan.Load().config.text
 	tick := time.NewTicker(filePoll)
@@ -61,8 +61,8 @@ func LoadDocument(ctx context.Context, store registry.Store, name string) (text 
 	return d.Data, d.Revision, d.Revision > 0, err
 }
 
-// SaveDocument puts a configuration into a registry, in place of the one of a revision; 0 means that
-// there must be none. It is checked first. If another one is there by now, the error is
+// SaveDocument puts a configuration into a registry, in place of the one of a revision; 0 means
+// that there must be none. It is checked first. If another one is there by now, the error is
 // registry.ErrConflict.
 func SaveDocument(ctx context.Context, store registry.Store, name string, revision uint64, text []byte) error {
 	if _, err := Parse(documentName(name), text); err != nil {
@@ -72,8 +72,9 @@ func SaveDocument(ctx context.Context, store registry.Store, name string, revisi
 	return err
 }
 
-// FollowDocument applies the configuration with this name in a registry when it has changed, until ctx
-// ends. While the registry cannot be reached, and when the document is gone, the one in force stays.
+// FollowDocument applies the configuration with this name in a registry when it has changed, until
+// ctx ends. While the registry cannot be reached, and when the document is gone, the one in force
+// stays.
 func (g *Gateway) FollowDocument(ctx context.Context, store registry.Store, name string) error {
 	known := g.plan.Load().config.text
 	return store.Follow(ctx, documentName(name), func(d registry.Document) {

@@ -101,8 +101,8 @@ func TestForwardWithoutContract(t *testing.T) {
 	}
 }
 
-// Callers over Anser's protocol are known and limited as others, and lose no call while a gateway is
-// restarted.
+// Callers over Anser's protocol are known and limited as others, and lose no call while a gateway
+// is restarted.
 func TestForwardRestart(t *testing.T) {
 	r := registry.NewMemory()
 	serve(t, r, registry.Instance{Service: "arith"}, arith)

@@ -17,8 +17,8 @@ import (
 	"github.com/anser-rpc/anser/protocols"
 )
 
-// front finds the route of a request of HTTP. It sends what is for a server of HTTP there, and gives
-// the other requests to next.
+// front finds the route of a request of HTTP. It sends what is for a server of HTTP there, and
+// gives the other requests to next.
 func (g *Gateway) front(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		config := g.plan.Load().config
@@ -55,8 +55,8 @@ func newTransport() *http.Transport {
 	}
 }
 
-// proxyMethod is the name under which requests that are no calls are counted and limited. In policies it
-// is Gateway.Proxy.
+// proxyMethod is the name under which requests that are no calls are counted and limited. In
+// policies it is Gateway.Proxy.
 const proxyMethod = "gateway/Gateway.Proxy"
 
 // exchanged is a request of HTTP that goes on to a server of HTTP.
@@ -143,8 +143,8 @@ func (g *Gateway) reverse(ctx context.Context, x *exchanged) *httputil.ReversePr
 	}
 }
 
-// nameCaller sets the headers that name the caller to the server of HTTP. The credential was for the
-// gateway.
+// nameCaller sets the headers that name the caller to the server of HTTP. The credential was for
+// the gateway.
 func (g *Gateway) nameCaller(ctx context.Context, h http.Header) {
 	md := make(anser.Metadata)
 	addCaller(ctx, md)

@@ -183,8 +183,8 @@ func (g *Gateway) lookForServices(ctx context.Context) {
 	}
 }
 
-// goneAfter is how often in a row a service must be missing from the registry before its methods are
-// removed: its instances may all be restarting.
+// goneAfter is how often in a row a service must be missing from the registry before its methods
+// are removed: its instances may all be restarting.
 const goneAfter = 60
 
 // serviceNames returns the services to serve.

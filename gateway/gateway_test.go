@@ -127,8 +127,8 @@ func post(t *testing.T, url, body string, headers ...string) (int, string) {
 	return resp.StatusCode, strings.TrimSpace(string(b))
 }
 
-// A service of plain Go types is called without anything having been written for it, in each protocol
-// of the port.
+// A service of plain Go types is called without anything having been written for it, in each
+// protocol of the port.
 func TestPlainService(t *testing.T) {
 	r := registry.NewMemory()
 	serve(t, r, registry.Instance{Service: "arith"}, arith)
@@ -188,8 +188,8 @@ func callGRPCWith(t *testing.T, ctx context.Context, addr, method string, messag
 	return out.Data, err
 }
 
-// protoService returns the contract of a service of protobuf: Echo.Say, and Echo.Count with a stream
-// of the server, Echo.Sum with one of the client, Echo.Chat with both.
+// protoService returns the contract of a service of protobuf: Echo.Say, and Echo.Count with a
+// stream of the server, Echo.Sum with one of the client, Echo.Chat with both.
 func protoService(t *testing.T) *contract.Source {
 	t.Helper()
 	method := func(name, in, out string, client, server bool) *descriptorpb.MethodDescriptorProto {

@@ -32,8 +32,8 @@ func write(t *testing.T, file, text string) string {
 	return file
 }
 
-// Callers show their identities by API keys and JSON Web Tokens; the policy names methods without their
-// service, and requests that are passed on to servers of HTTP are calls of Gateway.Proxy.
+// Callers show their identities by API keys and JSON Web Tokens; the policy names methods without
+// their service, and requests that are passed on to servers of HTTP are calls of Gateway.Proxy.
 func TestIdentities(t *testing.T) {
 	dir := t.TempDir()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -190,7 +190,8 @@ func TestLimitsAndOrigins(t *testing.T) {
 	}
 }
 
-// A configuration that is invalid, or changes what cannot change, is refused, and the old one stays.
+// A configuration that is invalid, or changes what cannot change, is refused, and the old one
+// stays.
 func TestRefusedConfiguration(t *testing.T) {
 	r := registry.NewMemory()
 	serve(t, r, registry.Instance{Service: "arith"}, arith)

@@ -12,8 +12,8 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// methods are the methods of all services, as the server offers them: each as "arith/Arith.Mul", and
-// without the service in front.
+// methods are the methods of all services, as the server offers them: each as "arith/Arith.Mul",
+// and without the service in front.
 type methods struct {
 	gateway *Gateway
 	offered atomic.Pointer[map[string]*entry] // by name; never changed

@@ -30,9 +30,10 @@ func Load(file string) (*Config, error) {
 	return Parse(file, text)
 }
 
-// Parse reads a configuration in YAML, or JSON, with the fields of [Config]. It is strict: the error
-// names the line of every unknown key, every value that is none, and every mistake in the routes. The
-// name is that of the file. Files that the configuration names must be there and valid now.
+// Parse reads a configuration in YAML, or JSON, with the fields of [Config]. It is strict: the
+// error names the line of every unknown key, every value that is none, and every mistake in the
+// routes. The name is that of the file. Files that the configuration names must be there and valid
+// now.
 func Parse(name string, text []byte) (*Config, error) {
 	c := &Config{name: name, text: bytes.Clone(text), line: make(map[string]int)}
 	if len(text) > maxConfig {
@@ -57,7 +58,8 @@ func Parse(name string, text []byte) (*Config, error) {
 	return c, errors.Join(r.problems...)
 }
 
-// String returns the configuration in YAML, in one form: two with the same effect have the same text.
+// String returns the configuration in YAML, in one form: two with the same effect have the same
+// text.
 func (c *Config) String() string {
 	text, err := yaml.Marshal(c)
 	if err != nil {

@@ -42,8 +42,8 @@ type reflected struct {
 	files map[string]*descriptorpb.FileDescriptorProto
 }
 
-// reflectInstance asks a server of gRPC of the service by its reflection what it serves. A stream goes
-// where the balancer sends it.
+// reflectInstance asks a server of gRPC of the service by its reflection what it serves. A stream
+// goes where the balancer sends it.
 func reflectInstance(ctx context.Context, c *anser.Client) (*description, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -7,9 +7,10 @@ import (
 
 var errEnded = errors.New("the gateway has ended")
 
-// Apply puts another configuration in force, in one step: each request is served by the old one or by
-// the new one, and the calls that run go on. If it is invalid, or changes a part that cannot change while
-// the gateway runs, the old one stays, and the error says why. The refusal is counted and logged.
+// Apply puts another configuration in force, in one step: each request is served by the old one or
+// by the new one, and the calls that run go on. If it is invalid, or changes a part that cannot
+// change while the gateway runs, the old one stays, and the error says why. The refusal is counted
+// and logged.
 func (g *Gateway) Apply(c *Config) error {
 	err := g.apply(c)
 	if err != nil {

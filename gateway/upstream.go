@@ -86,7 +86,8 @@ func (u *upstream) close() {
 	}
 }
 
-// part is the registry with a subset of the instances. The registry stays open when a client closes.
+// part is the registry with a subset of the instances. The registry stays open when a client
+// closes.
 type part struct {
 	all registry.Resolver
 	of  subset
@@ -160,8 +161,8 @@ func (u *upstream) describeAll(ctx context.Context, latest <-chan []registry.Ins
 	}
 }
 
-// surfaces returns what the instances of a service announce of their methods. Instances that announce
-// no contracts may differ for all that is known.
+// surfaces returns what the instances of a service announce of their methods. Instances that
+// announce no contracts may differ for all that is known.
 func surfaces(list []registry.Instance) string {
 	var keys []string
 	for _, in := range list {

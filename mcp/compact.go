@@ -10,8 +10,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The tools of the compact mode. With hundreds of methods, a tool for each would fill the context of
-// a model before it has read the question.
+// The tools of the compact mode. With hundreds of methods, a tool for each would fill the context
+// of a model before it has read the question.
 const (
 	searchName   = "search_methods"
 	describeName = "describe_method"

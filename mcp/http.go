@@ -19,9 +19,9 @@ var _ http.Handler = (*Server)(nil)
 
 type sourceKey struct{}
 
-// newHTTP returns the handler of the SDK. Each request is by itself, as in version 2026-07-28 of the
-// protocol; the server remembers no sessions. Package protocols has checked
-// the origin and the host of a request before.
+// newHTTP returns the handler of the SDK. Each request is by itself, as in version 2026-07-28 of
+// the protocol; the server remembers no sessions. Package protocols has checked the origin and the
+// host of a request before.
 func newHTTP(s *Server) *sdk.StreamableHTTPHandler {
 	return sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
 		source, _ := r.Context().Value(sourceKey{}).(Source)
@@ -35,8 +35,8 @@ func newHTTP(s *Server) *sdk.StreamableHTTPHandler {
 	})
 }
 
-// ServeHTTP serves the protocol to the client of a request, for [protocols.Handler]: the methods are
-// those of the server that serves the request, and calls have the identity of the request.
+// ServeHTTP serves the protocol to the client of a request, for [protocols.Handler]: the methods
+// are those of the server that serves the request, and calls have the identity of the request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, err := protocols.CallerOf(r)
 	if err == nil {
@@ -49,8 +49,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.ServeSource(w, r, &onPort{c, &s.local, r.Context()})
 }
 
-// ServeSource serves the protocol to the client of a request, with the methods of a source. The caller
-// of it has checked the identity of the client, and that the request does not come from a page of another origin.
+// ServeSource serves the protocol to the client of a request, with the methods of a source. The
+// caller of it has checked the identity of the client, and that the request does not come from a
+// page of another origin.
 func (s *Server) ServeSource(w http.ResponseWriter, r *http.Request, source Source) {
 	s.http.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sourceKey{}, source)))
 }

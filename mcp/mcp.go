@@ -25,9 +25,9 @@ import (
 
 // Options say which methods are tools, and how. The zero value offers none.
 type Options struct {
-	// Allow are patterns for the names of the methods that are tools, such as "orders.v1.Orders.Get*":
-	// * takes the place of any characters. A pattern that begins with ! takes methods away. A method
-	// that no pattern allows is neither shown nor called.
+	// Allow are patterns for the names of the methods that are tools, such as
+	// "orders.v1.Orders.Get*": * takes the place of any characters. A pattern that begins with !
+	// takes methods away. A method that no pattern allows is neither shown nor called.
 	Allow []string
 	// Compact offers three tools, to search, describe and call methods, in place of one for each.
 	Compact bool
@@ -38,15 +38,15 @@ type Options struct {
 	Instructions string
 	// Timeout bounds each call; 0 means 1 minute.
 	Timeout time.Duration
-	// MaxResult is the size of the results of a call in bytes; 0 means 1 MiB. The messages of a stream
-	// end with it.
+	// MaxResult is the size of the results of a call in bytes; 0 means 1 MiB. The messages of a
+	// stream end with it.
 	MaxResult int
 	// MaxArguments is the size of a request in bytes; 0 means 1 MiB.
 	MaxArguments int
 	// MaxMessages is the number of messages of a stream that are collected; 0 means 1000.
 	MaxMessages int
-	// Resources offers what can be read without a call: the services, and the counts of this server of
-	// tools.
+	// Resources offers what can be read without a call: the services, and the counts of this
+	// server of tools.
 	Resources bool
 	// Logger gets methods that cannot be tools; nil means slog.Default().
 	Logger *slog.Logger
@@ -145,7 +145,8 @@ func (s *Server) offers(method string) bool {
 	return s.o.Resources || !strings.HasPrefix(method, "resources/")
 }
 
-// anyObject is a schema of the SDK's own table of tools, which checks no arguments and is not listed.
+// anyObject is a schema of the SDK's own table of tools, which checks no arguments and is not
+// listed.
 var anyObject = json.RawMessage(`{"type":"object"}`)
 
 func (s *Server) resourceCapability() *sdk.ResourceCapabilities {

@@ -13,10 +13,10 @@ const maxName = 40
 // hashed is the number of characters of the hash of a name that was shortened.
 const hashed = 8
 
-// toolName returns the name of the tool of a method: "orders_v1_Orders_Get" of "orders.v1.Orders.Get".
-// It depends on nothing but the method's name. A name that is too long, or that another method could
-// have in this form, ends with a hash of the whole name; it begins with as many of the last parts of the name
-// as there is room for.
+// toolName returns the name of the tool of a method: "orders_v1_Orders_Get" of
+// "orders.v1.Orders.Get". It depends on nothing but the method's name. A name that is too long, or
+// that another method could have in this form, ends with a hash of the whole name; it begins with
+// as many of the last parts of the name as there is room for.
 func toolName(full string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {

@@ -11,7 +11,8 @@ import (
 
 // Reader is a [Source] with further resources, which are read and have no effects.
 type Reader interface {
-	// Resources returns the resources by their URIs, such as "anser://rules/arith", with what they are.
+	// Resources returns the resources by their URIs, such as "anser://rules/arith", with what they
+	// are.
 	Resources(ctx context.Context) (map[string]string, error)
 	// Read returns a resource as JSON.
 	Read(ctx context.Context, uri string) (json.RawMessage, error)

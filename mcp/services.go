@@ -17,11 +17,11 @@ import (
 	"github.com/anser-rpc/anser/internal/rawjson"
 )
 
-// Services is a [Source] of the methods of services that clients call. It asks the services what they
-// serve.
+// Services is a [Source] of the methods of services that clients call. It asks the services what
+// they serve.
 type Services struct {
-	// Names returns the names of the services. With one name the methods go by their own names, otherwise
-	// the service is in front of them.
+	// Names returns the names of the services. With one name the methods go by their own names,
+	// otherwise the service is in front of them.
 	Names func(ctx context.Context) ([]string, error)
 	// Dial returns a client of a service, which Close closes.
 	Dial func(ctx context.Context, name string) (*anser.Client, error)

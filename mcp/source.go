@@ -9,15 +9,15 @@ import (
 	"github.com/anser-rpc/anser/contract"
 )
 
-// Source is where methods come from, for one caller: a server for the client of a request, a client of
-// services, a gateway. Implementations are safe for concurrent use.
+// Source is where methods come from, for one caller: a server for the client of a request, a
+// client of services, a gateway. Implementations are safe for concurrent use.
 type Source interface {
-	// Methods returns the methods that the caller may call, in any order. A method that is the same as
-	// before should be the same pointer: its schemas are made once.
+	// Methods returns the methods that the caller may call, in any order. A method that is the
+	// same as before should be the same pointer: its schemas are made once.
 	Methods(ctx context.Context) ([]*Method, error)
-	// Call calls a method with a message in JSON, and returns its reply in JSON, or nil if the method
-	// has none. If each is not nil, the method is a stream of the server, whose messages each gets; an
-	// error of each ends the stream and is returned. ctx bounds the call.
+	// Call calls a method with a message in JSON, and returns its reply in JSON, or nil if the
+	// method has none. If each is not nil, the method is a stream of the server, whose messages
+	// each gets; an error of each ends the stream and is returned. ctx bounds the call.
 	Call(ctx context.Context, m *Method, message json.RawMessage, each func(json.RawMessage) error) (json.RawMessage, error)
 }
 

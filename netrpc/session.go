@@ -132,7 +132,8 @@ func (c *session) lose(err error) {
 	conn, gone := c.conn, c.waiting
 	c.waiting = nil
 	c.mu.Unlock()
-	// At once: the calls that run may ignore the ends of their contexts, and these have places in the limits.
+	// At once: the calls that run may ignore the ends of their contexts, and these have places in
+	// the limits.
 	for _, cl := range gone {
 		c.server.stats.refused.Add(1)
 		c.drop(cl, errGone)

@@ -9,7 +9,8 @@ import (
 	"github.com/anser-rpc/anser/netrpc"
 )
 
-// Calls that wait for MaxPerConn give up their places when the connection ends, whatever the calls that run do.
+// Calls that wait for MaxPerConn give up their places when the connection ends, whatever the calls
+// that run do.
 func TestWaitingCallsEndWithTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaits()

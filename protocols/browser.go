@@ -44,9 +44,9 @@ func checkOrigin(origin string) error {
 	return nil
 }
 
-// AllowOriginsIf lets pages of the origins for which allows returns true call methods from a browser,
-// in addition to those of [AllowOrigins]. allows is called for each request with an origin, from
-// several goroutines.
+// AllowOriginsIf lets pages of the origins for which allows returns true call methods from a
+// browser, in addition to those of [AllowOrigins]. allows is called for each request with an
+// origin, from several goroutines.
 func AllowOriginsIf(allows func(origin string) bool) Option {
 	return func(o *options) { o.allows = allows }
 }

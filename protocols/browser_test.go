@@ -11,7 +11,8 @@ import (
 	"github.com/anser-rpc/anser/protocols"
 )
 
-// What pages of other sites can make a browser send calls no method, unless their origin is allowed.
+// What pages of other sites can make a browser send calls no method, unless their origin is
+// allowed.
 func TestBrowsers(t *testing.T) {
 	var calls atomic.Int64
 	count := anser.Intercept(func(next anser.Func) anser.Func {

@@ -35,8 +35,8 @@ func withDirectory(d *exchange.Directory, next http.Handler) http.Handler {
 }
 
 // CallerOf returns the caller for a request that came to a handler of [Handler]. The error is an
-// [*anser.Error]: the server does not know the credential of the client, or needs one. [WriteError] answers
-// with it.
+// [*anser.Error]: the server does not know the credential of the client, or needs one.
+// [WriteError] answers with it.
 func CallerOf(r *http.Request) (*Caller, error) {
 	d, _ := r.Context().Value(directoryKey{}).(*exchange.Directory)
 	h := host.FromContext(r.Context())
@@ -63,8 +63,8 @@ func (c *Caller) Methods() ([]anser.MethodType, error) {
 }
 
 // Schema returns the contract of a method: see [anser.MethodType.Schema]. That of a method with
-// protobuf messages and no contract is made from their descriptors. It is nil for a method that is not
-// called in JSON.
+// protobuf messages and no contract is made from their descriptors. It is nil for a method that is
+// not called in JSON.
 func (c *Caller) Schema(t *anser.MethodType) *contract.Schema {
 	m := c.methods.FindName(t.Name)
 	if m == nil || !m.InJSON() {
@@ -87,8 +87,8 @@ func (c *Caller) Safe(t *anser.MethodType) bool {
 	return m != nil && m.Safe
 }
 
-// Call calls a method with a message in JSON, and returns its reply in JSON; that of a method without
-// a reply is nil. When ctx ends the call is cancelled.
+// Call calls a method with a message in JSON, and returns its reply in JSON; that of a method
+// without a reply is nil. When ctx ends the call is cancelled.
 func (c *Caller) Call(ctx context.Context, method string, message []byte) ([]byte, error) {
 	m, call, fault := c.prepare(method, message)
 	if fault == nil && m.Stream {
@@ -113,8 +113,8 @@ func (c *Caller) Call(ctx context.Context, method string, message []byte) ([]byt
 	return out, nil
 }
 
-// Stream calls a method that answers a message with several, and calls each with every one of them in
-// JSON; the method waits meanwhile. An error of each ends the stream, and is returned.
+// Stream calls a method that answers a message with several, and calls each with every one of them
+// in JSON; the method waits meanwhile. An error of each ends the stream, and is returned.
 func (c *Caller) Stream(ctx context.Context, method string, message []byte, each func(message []byte) error) error {
 	m, call, fault := c.prepare(method, message)
 	if fault == nil && (!m.Stream || m.ClientStream) {

@@ -21,8 +21,8 @@ import (
 // the option [UnencryptedHTTP2]. Over HTTP/1.1 the calls have as many connections as they need, and
 // a server sends its messages of a stream when it has all of the client's.
 //
-// Names of methods, codecs, credentials and outcomes are as with [GRPC]. Calls are made by net/http;
-// where a server also speaks gRPC, [GRPC] costs a fraction of the processor time.
+// Names of methods, codecs, credentials and outcomes are as with [GRPC]. Calls are made by
+// net/http; where a server also speaks gRPC, [GRPC] costs a fraction of the processor time.
 func Connect(opts ...ClientOption) anser.Transports { return webTransports(false, opts) }
 
 // GRPCWeb is [Connect] for servers of gRPC-Web.
@@ -37,9 +37,9 @@ func UnencryptedHTTP2() ClientOption {
 	return func(o *webclient.Options) { o.HTTP2 = true }
 }
 
-// CallWithGet makes a client call the methods with GET, so that caches between it and the server may
-// answer. They must change nothing (idempotency_level = NO_SIDE_EFFECTS). Messages over 4 KiB are
-// sent with POST all the same. It is for [Connect] only: gRPC-Web has no GET.
+// CallWithGet makes a client call the methods with GET, so that caches between it and the server
+// may answer. They must change nothing (idempotency_level = NO_SIDE_EFFECTS). Messages over 4 KiB
+// are sent with POST all the same. It is for [Connect] only: gRPC-Web has no GET.
 func CallWithGet(methods ...string) ClientOption {
 	return func(o *webclient.Options) {
 		if o.Get == nil {

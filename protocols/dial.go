@@ -12,8 +12,8 @@ import (
 //
 // The addresses may as well come from a registry that has servers of Anser, too. Balancing,
 // retries, budgets, breakers, rules, interceptors and observers are those of every client. With
-// [anser.TLS] the connections have TLS and the server must offer HTTP/2 by ALPN; without it they are
-// in clear text.
+// [anser.TLS] the connections have TLS and the server must offer HTTP/2 by ALPN; without it they
+// are in clear text.
 //
 // A method is named by its service and its own name, such as "pkg.Greeter.SayHello" or
 // "pkg.Greeter/SayHello". Messages are in protobuf or, if the server can, in JSON. A credential of
@@ -31,9 +31,9 @@ func GRPC() anser.Transport {
 //
 //	c, err := anser.Dial("rpcx://10.0.0.7:8972,10.0.0.8:8972", protocols.RPCX())
 //
-// The addresses may as well come from a registry that has servers of Anser, too. Balancing, retries,
-// budgets, breakers, rules, interceptors and observers are those of every client. With [anser.TLS]
-// the connections have TLS.
+// The addresses may as well come from a registry that has servers of Anser, too. Balancing,
+// retries, budgets, breakers, rules, interceptors and observers are those of every client. With
+// [anser.TLS] the connections have TLS.
 //
 // A method is named by its service path and its own name: "Arith.Mul". Messages are in MessagePack,
 // JSON, protobuf or raw bytes, with gzip or without a compression. A credential of the client that
@@ -41,10 +41,10 @@ func GRPC() anser.Transport {
 // trailers. A ping is a heartbeat.
 //
 // A server of rpcx is not told that a call is cancelled. It says only the text of an error: the
-// error has the code Unknown and the outcome Executed, and Refused if the server has no such service
-// or method, or its limit of requests is reached. Calls that a connection had not answered when it
-// was lost have the outcome Unknown, unless nothing of them was sent. Streams and calls with an
-// idempotency key are refused.
+// error has the code Unknown and the outcome Executed, and Refused if the server has no such
+// service or method, or its limit of requests is reached. Calls that a connection had not answered
+// when it was lost have the outcome Unknown, unless nothing of them was sent. Streams and calls
+// with an idempotency key are refused.
 func RPCX() anser.Transport {
 	return anser.Transport{Scheme: "rpcx", Wrap: rpcxclient.New}
 }

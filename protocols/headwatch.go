@@ -6,8 +6,9 @@ import (
 )
 
 // headWatch looks at the heads of the requests of a connection of HTTP/1.1 as they arrive. net/http
-// accepts what a proxy in front may read otherwise, so that one of the two takes a part of a body for
-// a request: a length next to chunks, two lengths, folded lines, and lines that end without CR.
+// accepts what a proxy in front may read otherwise, so that one of the two takes a part of a body
+// for a request: a length next to chunks, two lengths, folded lines, and lines that end without
+// CR.
 //
 // It must know where a head begins, which it does as long as the client awaits each answer and
 // declares the length of each body. It is used by the goroutine of the connection, and by the one

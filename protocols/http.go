@@ -54,8 +54,8 @@ type options struct {
 	errs           []error
 }
 
-// Handler serves requests that are no calls, such as a page or metrics. Without it they are answered
-// with 404.
+// Handler serves requests that are no calls, such as a page or metrics. Without it they are
+// answered with 404.
 func Handler(h http.Handler) Option {
 	return func(o *options) {
 		if o.handler = h; h == nil {
@@ -64,25 +64,25 @@ func Handler(h http.Handler) Option {
 	}
 }
 
-// IgnoreUnknown makes JSON over HTTP, WebSocket and JSON-RPC over HTTP ignore members of a message that
-// its type does not have, for callers that are updated before the server. By default such a request
-// is refused with InvalidArgument, and the error names the member that may have been meant. Connect
-// and gRPC always ignore them, as their other implementations do.
+// IgnoreUnknown makes JSON over HTTP, WebSocket and JSON-RPC over HTTP ignore members of a message
+// that its type does not have, for callers that are updated before the server. By default such a
+// request is refused with InvalidArgument, and the error names the member that may have been
+// meant. Connect and gRPC always ignore them, as their other implementations do.
 func IgnoreUnknown() Option { return func(o *options) { o.ignoreUnknown = true } }
 
-// Before puts a handler in front of all requests of HTTP but calls of gRPC, such as one that sends some
-// of them to another server. It gets the handler behind it, and runs after the checks of origins and
-// hosts. A call whose request it changes is the one of the changed request.
+// Before puts a handler in front of all requests of HTTP but calls of gRPC, such as one that sends
+// some of them to another server. It gets the handler behind it, and runs after the checks of
+// origins and hosts. A call whose request it changes is the one of the changed request.
 func Before(f func(next http.Handler) http.Handler) Option {
 	return func(o *options) { o.before = f }
 }
 
-// RequestFrom returns the HTTP request of a call, for handlers of methods, or nil: calls of gRPC over
-// HTTP/2 have none. Its body belongs to the protocol.
+// RequestFrom returns the HTTP request of a call, for handlers of methods, or nil: calls of gRPC
+// over HTTP/2 have none. Its body belongs to the protocol.
 func RequestFrom(ctx context.Context) *http.Request { return exchange.RequestFrom(ctx) }
 
-// HostFrom returns the host that the caller of a call over HTTP or gRPC has asked for, with its port
-// if it named one, or "".
+// HostFrom returns the host that the caller of a call over HTTP or gRPC has asked for, with its
+// port if it named one, or "".
 func HostFrom(ctx context.Context) string {
 	if r := exchange.RequestFrom(ctx); r != nil {
 		return r.Host

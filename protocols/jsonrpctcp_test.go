@@ -10,7 +10,8 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// A message over the limit of JSON-RPC over TCP is an error of its call, and the connection goes on.
+// A message over the limit of JSON-RPC over TCP is an error of its call, and the connection goes
+// on.
 func TestLargeMessagesOverTCP(t *testing.T) {
 	_, address := serve(t, anser.MaxMessage(1000))
 	x := strings.Repeat("x", 100_000)

@@ -9,14 +9,14 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/h2"
 )
 
-// EnforcementPolicy says how often a client of HTTP/2, such as one of gRPC, may send a PING frame. It
-// has the fields and the meaning of keepalive.EnforcementPolicy in grpc-go.
+// EnforcementPolicy says how often a client of HTTP/2, such as one of gRPC, may send a PING frame.
+// It has the fields and the meaning of keepalive.EnforcementPolicy in grpc-go.
 type EnforcementPolicy struct {
-	// MinTime is the minimum time between two PING frames. 0 means that of [anser.MinPing], which is
-	// 5 s by default.
+	// MinTime is the minimum time between two PING frames. 0 means that of [anser.MinPing], which
+	// is 5 s by default.
 	MinTime time.Duration
-	// PermitWithoutStream permits PING frames while the client has no request open. Without it, there
-	// must be two hours between them.
+	// PermitWithoutStream permits PING frames while the client has no request open. Without it,
+	// there must be two hours between them.
 	PermitWithoutStream bool
 }
 

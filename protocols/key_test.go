@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// A request with a key runs once, over each of the protocols and both versions of HTTP, and a repeat
-// gets the first answer over any of them that has the same messages.
+// A request with a key runs once, over each of the protocols and both versions of HTTP, and a
+// repeat gets the first answer over any of them that has the same messages.
 func TestIdempotencyKeys(t *testing.T) {
 	var ran atomic.Int64
 	s, address := serve(t)
@@ -70,8 +70,8 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// A caller that is gone does not end its call with a key: it comes back for the reply, and waits for
-// it if the first call still runs.
+// A caller that is gone does not end its call with a key: it comes back for the reply, and waits
+// for it if the first call still runs.
 func TestKeysOutliveRequests(t *testing.T) {
 	for version, c := range clients(t) {
 		var ran atomic.Int64

@@ -31,10 +31,11 @@ type Contact struct{ Name, URL, Email string }
 // URL, not both.
 type License struct{ Name, Identifier, URL string }
 
-// OpenAPI adds to the description of the methods, which a server with [HTTP] serves in OpenAPI 3.1 at
-// /openapi.json, with a page at /openapi that shows it and calls the methods. A caller finds those
-// methods in it that it may call; without an identity on a server with [anser.Authenticate], it gets
-// an error. The page itself says nothing of the methods. A server with [anser.NoDescribe] has neither.
+// OpenAPI adds to the description of the methods, which a server with [HTTP] serves in OpenAPI 3.1
+// at /openapi.json, with a page at /openapi that shows it and calls the methods. A caller finds
+// those methods in it that it may call; without an identity on a server with [anser.Authenticate],
+// it gets an error. The page itself says nothing of the methods. A server with [anser.NoDescribe]
+// has neither.
 func OpenAPI(info Info) Option { return func(o *options) { o.info = info } }
 
 // NoOpenAPI switches off /openapi.json and the page at /openapi.

@@ -290,8 +290,8 @@ func TestJSONRPCExamples(t *testing.T) {
 	}
 }
 
-// withoutTexts takes the texts of errors out of an answer, and sorts the answers of a batch, which may
-// have any order.
+// withoutTexts takes the texts of errors out of an answer, and sorts the answers of a batch, which
+// may have any order.
 func withoutTexts(answer string) string {
 	answer = regexp.MustCompile(`"message":"(\\.|[^"\\])*"`).ReplaceAllString(answer, `"message":""`)
 	var list []json.RawMessage

@@ -11,14 +11,16 @@ import (
 
 // RPCXClients returns the protocol of rpcx, version 1, for [anser.Protocols]: stock clients of rpcx
 // call the methods of the server. The service path "Arith" and the method "Mul" are the method
-// "Arith.Mul". Payloads are MessagePack, JSON, protobuf or raw bytes, with or without gzip; Thrift is
-// refused. The metadata of a call is passed on with its keys in lower case, and trailers are the
-// metadata of the reply. The token of a client ("__AUTH") is a credential of the scheme "token".
+// "Arith.Mul". Payloads are MessagePack, JSON, protobuf or raw bytes, with or without gzip; Thrift
+// is refused. The metadata of a call is passed on with its keys in lower case, and trailers are
+// the metadata of the reply. The token of a client ("__AUTH") is a credential of the scheme
+// "token".
 //
-// rpcx has no cancellation, no streams and no message for a drain: a call that arrives during one is
-// not answered, and its connection is closed when the others are, so that its client calls another
-// server. The error of a call is its text; the keys anser-code and anser-outcome of the metadata say
-// more. Messages of a server to its clients and file transfer of rpcx are not part of it.
+// rpcx has no cancellation, no streams and no message for a drain: a call that arrives during one
+// is not answered, and its connection is closed when the others are, so that its client calls
+// another server. The error of a call is its text; the keys anser-code and anser-outcome of the
+// metadata say more. Messages of a server to its clients and file transfer of rpcx are not part of
+// it.
 func RPCXClients() anser.Protocol {
 	return &rpcxProtocol{servers: make(map[*anser.Server]*exchange.Directory)}
 }

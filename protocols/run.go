@@ -8,12 +8,14 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/host"
 )
 
-// RunRequest makes the server run a request of HTTP as a call of a method, for handlers of [Before] and
-// [Handler]: the request then passes the authentication, policies, limits, interceptors and observers
-// of calls, and the server waits for it when it drains. The method is one of HandleDynamic, is
-// Foreign, and has requests of type [anser.None]; its handler finds the request with [RequestFrom],
-// and in the values of its context those of the request's. RunRequest returns when the handler has
-// returned. The error is for [WriteError] if the handler did not run, or has returned it.
+// RunRequest makes the server run a request of HTTP as a call of a method, for handlers of
+// [Before] and
+// [Handler]: the request then passes the authentication, policies, limits, interceptors and
+// observers of calls, and the server waits for it when it drains. The method is one of
+// HandleDynamic, is Foreign, and has requests of type [anser.None]; its handler finds the request
+// with [RequestFrom], and in the values of its context those of the request's. RunRequest returns
+// when the handler has returned. The error is for [WriteError] if the handler did not run, or has
+// returned it.
 func RunRequest(r *http.Request, method string) error {
 	h := host.FromContext(r.Context())
 	if h == nil {

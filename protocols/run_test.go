@@ -15,8 +15,8 @@ import (
 
 type writerKey struct{}
 
-// A handler in front of the calls sees every request of HTTP, changes some, and runs others as calls,
-// with their checks.
+// A handler in front of the calls sees every request of HTTP, changes some, and runs others as
+// calls, with their checks.
 func TestBefore(t *testing.T) {
 	before := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,8 +14,8 @@
 // The types that "anser gen" generates have their schemas, and need no registration. Their methods
 // are called in this codec without any option.
 //
-// It is a module of its own. For other types a server enables it with anser.Codecs(c), a client with
-// the same option or, for a single call, with anser.Codec(c).
+// It is a module of its own. For other types a server enables it with anser.Codecs(c), a client
+// with the same option or, for a single call, with anser.Codec(c).
 package flatbuffers
 
 import (

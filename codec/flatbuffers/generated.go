@@ -36,12 +36,13 @@ type found struct {
 }
 
 // Described is a table or an object of the object API that knows its schema, as the types do that
-// "anser gen" generates. Every codec of this package takes them. The method is also called with a nil
-// receiver.
+// "anser gen" generates. Every codec of this package takes them. The method is also called with a
+// nil receiver.
 type Described interface{ FlatBuffersType() *Type }
 
-// NewType returns the Type of T, the generated type of a table, and of O, its type in the object API.
-// The name is the full name of the table. A name that is not in the schema is an error of every use.
+// NewType returns the Type of T, the generated type of a table, and of O, its type in the object
+// API. The name is the full name of the table. A name that is not in the schema is an error of
+// every use.
 func NewType[T, O any, PT interface {
 	*T
 	flatbuffers.FlatBuffer

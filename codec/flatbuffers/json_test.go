@@ -17,8 +17,8 @@ func schema(t testing.TB) *flatbuffers.Schema {
 	return s
 }
 
-// personJSON is what flatc 25.12.19 makes of the same buffer with --json --strict-json, but for blanks
-// and for "1.0" in place of 1.
+// personJSON is what flatc 25.12.19 makes of the same buffer with --json --strict-json, but for
+// blanks and for "1.0" in place of 1.
 const personJSON = `{"name":"变","age":-7,"photo":[112,104,111,116,111,255],"names":["a","b"],"scores":[1,-1152921504606846976],` +
 	`"path":[{"x":1,"y":2},{"x":3,"y":0}],"home":{"street":"Main","number":5},` +
 	`"friends":[{"name":"Bob","age":0,"color":"Blue"},` +

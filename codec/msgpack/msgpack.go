@@ -19,14 +19,14 @@ import (
 // Codec encodes structs as maps with the field names, or the names in their msgpack tags, as keys.
 //
 // Types with MarshalMsg and UnmarshalMsg, which msgp generates, are encoded and decoded by these
-// methods: several times as fast, and with the names in their msg tags. The structs that "anser gen"
-// generates have code of their own, which encodes them as plain types.
+// methods: several times as fast, and with the names in their msg tags. The structs that "anser
+// gen" generates have code of their own, which encodes them as plain types.
 //
 // Payloads are scanned before they are decoded: lengths must not exceed the data, nothing may
 // follow the value, strings must be UTF-8, and arrays and maps may be nested 64 deep. Encoded
-// messages are scanned, too, so that both sides reject the same ones; the code of "anser gen" checks
-// the same while it encodes and decodes. In plain types, integers that are too large for their
-// field wrap around, and a time.Time is decoded in UTC.
+// messages are scanned, too, so that both sides reject the same ones; the code of "anser gen"
+// checks the same while it encodes and decodes. In plain types, integers that are too large for
+// their field wrap around, and a time.Time is decoded in UTC.
 //
 // It is safe for concurrent use. A value must not be modified while it is being encoded.
 type Codec struct {

@@ -22,10 +22,10 @@ const maxDepth = 100
 // Codec encodes types that implement proto.Message.
 //
 // Types with the code that "anser gen" generates are encoded and decoded by it; see Separate
-// for what it allocates. Others with the methods of protoc-gen-go-vtproto (features marshal, unmarshal and
-// size) are encoded and decoded by these, if their schema permits: see New. The rest goes through
-// the standard library. In all cases a message is reset before decoding, required fields must be
-// present, text must be UTF-8 if the schema says so, and unknown fields are kept.
+// for what it allocates. Others with the methods of protoc-gen-go-vtproto (features marshal,
+// unmarshal and size) are encoded and decoded by these, if their schema permits: see New. The rest
+// goes through the standard library. In all cases a message is reset before decoding, required
+// fields must be present, text must be UTF-8 if the schema says so, and unknown fields are kept.
 //
 // It is safe for concurrent use. A message must not be modified while it is being encoded.
 type Codec struct {

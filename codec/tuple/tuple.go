@@ -335,8 +335,8 @@ func Is(message any) bool {
 	return false
 }
 
-// Single returns the value of a message that is a tuple with one value, and every other message as it
-// is: a protocol whose results are single values sends it so.
+// Single returns the value of a message that is a tuple with one value, and every other message as
+// it is: a protocol whose results are single values sends it so.
 func Single(message any) any {
 	switch m := message.(type) {
 	case values:

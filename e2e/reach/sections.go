@@ -322,8 +322,8 @@ func measureIdle(o options, r *report) error {
 const fewConns = 100 // that more of them are compared with
 
 // measureConns compares what a call costs with many connections in the client, one caller on each,
-// with what it costs with few. The same comparison for bare connections, in turns with it, shows how
-// much of the difference the runtime and the kernel make.
+// with what it costs with few. The same comparison for bare connections, in turns with it, shows
+// how much of the difference the runtime and the kernel make.
 func measureConns(o options, r *report) error {
 	const quiet = 3 * time.Second
 	s, addr, err := server()

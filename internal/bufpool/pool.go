@@ -11,9 +11,9 @@ const Size = 64 << 10
 
 var small = sync.Pool{New: func() any { return new([Size]byte) }}
 
-// large holds buffers of 2, 4, 8, … times Size bytes, up to 64 MiB. A connection with large messages
-// takes them in turn while a message arrives, and a stream while it puts one together, so that
-// neither need keep the largest one.
+// large holds buffers of 2, 4, 8, … times Size bytes, up to 64 MiB. A connection with large
+// messages takes them in turn while a message arrives, and a stream while it puts one together, so
+// that neither need keep the largest one.
 var large [10]sync.Pool // of *[]byte
 
 // Get returns a buffer of n bytes, Size or Size times a power of two. Its content is arbitrary.

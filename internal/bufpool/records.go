@@ -3,12 +3,12 @@ package bufpool
 import "encoding/binary"
 
 // Records holds what has arrived for a stream, in chunks of whole records. A record is a byte of
-// flags, four bytes with the length of a payload, and the payload. What Records allocates grows with
-// what has arrived. The zero value is empty. Not safe for concurrent use.
+// flags, four bytes with the length of a payload, and the payload. What Records allocates grows
+// with what has arrived. The zero value is empty. Not safe for concurrent use.
 //
-// Large chunks come from the pool, and alternate between Records and its reader while messages flow:
-// a pool is emptied by the garbage collector, which runs often where the messages themselves are
-// garbage.
+// Large chunks come from the pool, and alternate between Records and its reader while messages
+// flow: a pool is emptied by the garbage collector, which runs often where the messages themselves
+// are garbage.
 type Records struct {
 	list [][]byte // all but the last one are full
 	free [][]byte // empty ones
@@ -74,8 +74,8 @@ func (r *Records) empty(size int) []byte {
 // Empty reports whether there are no records.
 func (r *Records) Empty() bool { return len(r.list) == 0 }
 
-// Take removes and returns the chunks that hold the records, in exchange for used ones, the result of
-// an earlier Take or nil, whose records are not needed any more.
+// Take removes and returns the chunks that hold the records, in exchange for used ones, the result
+// of an earlier Take or nil, whose records are not needed any more.
 func (r *Records) Take(used [][]byte) [][]byte {
 	for i, chunk := range used {
 		if cap(chunk) <= Size {

@@ -38,15 +38,15 @@ const (
 	// calm is how many CANCELs a client may send at once without a pause.
 	calm = 1_000
 	// perBreather is how many CANCELs follow each other between two pauses. One that ends a running
-	// call counts as many: it makes a goroutine ready to run, and the calls of other connections wait
-	// behind all of those.
+	// call counts as many: it makes a goroutine ready to run, and the calls of other connections
+	// wait behind all of those.
 	perBreather = 1024
 	perCall     = 8
 )
 
-// Breathes counts a CANCEL that was allowed, and reports whether the reader of the connection should
-// pause now, so that calls of other connections get their turn. A client that keeps to its pace is
-// not affected.
+// Breathes counts a CANCEL that was allowed, and reports whether the reader of the connection
+// should pause now, so that calls of other connections get their turn. A client that keeps to its
+// pace is not affected.
 func (l *Limit) Breathes(running bool) bool {
 	switch {
 	case l.level <= calm:

@@ -16,9 +16,9 @@ const (
 	slack = 1000   // dead entries of the queue before it is compacted
 )
 
-// Pacer paces the CANCELs of a client's connection. CANCELs that must wait are a list of ids; a call
-// leaves it when its answer arrives or its deadline passes. The zero value is ready for use; the
-// caller guards it.
+// Pacer paces the CANCELs of a client's connection. CANCELs that must wait are a list of ids; a
+// call leaves it when its answer arrives or its deadline passes. The zero value is ready for use;
+// the caller guards it.
 type Pacer struct {
 	bucket
 	queue []waiting           // in the order of the calls' ends

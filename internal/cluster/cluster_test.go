@@ -261,7 +261,8 @@ func TestBreakerIsOfAMethod(t *testing.T) {
 	})
 }
 
-// When most of a list vanishes at once, instances with working connections are kept until they fail.
+// When most of a list vanishes at once, instances with working connections are kept until they
+// fail.
 func TestHeldInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, nil)

@@ -142,7 +142,8 @@ func sortEndpoints(list []*balance.Endpoint) {
 }
 
 // ForCall returns the view for a call of the method: v, or a view without the instances whose
-// breakers are open; with a route, one that is not the zero value, the part of that view that the route selects. v may be nil.
+// breakers are open; with a route, one that is not the zero value, the part of that view that the
+// route selects. v may be nil.
 func (v *View[H, R]) ForCall(m *Method[H, R], route R) *View[H, R] {
 	if v == nil {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Direction is the side that writes a message. What a client may leave out, a server may always write.
+// Direction is the side that writes a message. What a client may leave out, a server may always
+// write.
 type Direction bool
 
 // The directions.
@@ -26,8 +27,8 @@ type Component struct {
 	short string // the name of the type
 }
 
-// Components are the schemas of a document to which others refer. The type of requests and replies is
-// one component, if they do not differ.
+// Components are the schemas of a document to which others refer. The type of requests and replies
+// is one component, if they do not differ.
 type Components struct {
 	list   []*Component
 	byID   map[any]*[2]*Component

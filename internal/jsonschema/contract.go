@@ -130,8 +130,8 @@ func (b *contractBuilder) field(f *contract.Field) *Schema {
 	return b.maybeNull(one, f.Presence == contract.Explicit || t.Name == "bytes")
 }
 
-// maybeNull allows null for a value that is a nil slice, map or pointer of Go. JSON of protobuf takes
-// null for every absent field, and never writes it.
+// maybeNull allows null for a value that is a nil slice, map or pointer of Go. JSON of protobuf
+// takes null for every absent field, and never writes it.
 func (b *contractBuilder) maybeNull(s *Schema, may bool) *Schema {
 	if !may || b.protobuf() {
 		return s
@@ -167,8 +167,8 @@ func (b *contractBuilder) single(t *contract.Type) *Schema {
 	return GoScalar(t.Name)
 }
 
-// number lets requests have numbers where protobuf's JSON has strings of digits: both are decoded, and
-// models write numbers.
+// number lets requests have numbers where protobuf's JSON has strings of digits: both are decoded,
+// and models write numbers.
 func (b *contractBuilder) number(s *Schema) *Schema {
 	if b.to == Reply || s.Format != "int64" && s.Format != "uint64" {
 		return s

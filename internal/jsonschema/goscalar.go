@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// GoScalar returns the schema of a scalar of Go by the name of its kind, as encoding/json writes it.
-// Of another one it is that of any value.
+// GoScalar returns the schema of a scalar of Go by the name of its kind, as encoding/json writes
+// it. Of another one it is that of any value.
 func GoScalar(kind string) *Schema {
 	switch kind {
 	case "bool":

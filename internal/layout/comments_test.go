@@ -73,7 +73,8 @@ func comments(t *testing.T) map[string][]comment {
 
 var quoted = regexp.MustCompile("`[^`]*`|https?://\\S+")
 
-// unusualWords returns the unusual words of a comment. Lines may break between two words of a phrase.
+// unusualWords returns the unusual words of a comment. Lines may break between two words of a
+// phrase.
 func unusualWords(text string) []string {
 	return unusual.FindAllString(strings.Join(strings.Fields(quoted.ReplaceAllString(text, "")), " "), -1)
 }

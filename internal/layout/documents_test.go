@@ -61,8 +61,8 @@ func findings(page string, wrapped bool) []string {
 	return found
 }
 
-// A line with three backquotes begins a block of code, with nothing but the language and a file name
-// after them, or ends it. Wrapping a paragraph over such a line makes text of the code.
+// A line with three backquotes begins a block of code, with nothing but the language and a file
+// name after them, or ends it. Wrapping a paragraph over such a line makes text of the code.
 func TestBlocksOfCodeBeginAndEnd(t *testing.T) {
 	for name, page := range documents(t) {
 		for _, finding := range brokenBlocks(page) {
@@ -172,8 +172,8 @@ func TestBrokenBlocks(t *testing.T) {
 	}
 }
 
-// Decisions are numbered without holes. Five numbers were left out at the beginning, and stay that way,
-// since a number is never used again.
+// Decisions are numbered without holes. Five numbers were left out at the beginning, and stay that
+// way, since a number is never used again.
 func TestDecisionsAreNumberedWithoutHoles(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(root, "docs/decisions/[0-9]*.md"))
 	if err != nil {

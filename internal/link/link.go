@@ -121,8 +121,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 // ErrHTTP is the error of a peer that speaks HTTP.
 var ErrHTTP = errors.New("it is a request of HTTP, and no call")
 
-// ErrTold is in the chain of the error of a peer that was told what is wrong, and may not have read it
-// yet.
+// ErrTold is in the chain of the error of a peer that was told what is wrong, and may not have
+// read it yet.
 var ErrTold = errors.New("the peer was told")
 
 // look looks at the first bytes of the connection. No call of any codec begins as HTTP does.

@@ -33,8 +33,8 @@ func Answer(w io.Writer, text string) {
 		"X-Content-Type-Options: nosniff\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
 }
 
-// Seldom counts events that are logged only once in a while. It is safe for concurrent use; the zero
-// value has seen none.
+// Seldom counts events that are logged only once in a while. It is safe for concurrent use; the
+// zero value has seen none.
 type Seldom struct {
 	next  mono.Atomic  // time from which the next line may be logged
 	count atomic.Int64 // since the last line

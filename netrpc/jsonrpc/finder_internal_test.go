@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What the finder keeps of a message is what encoding/json finds in it, in whatever pieces it arrives.
+// What the finder keeps of a message is what encoding/json finds in it, in whatever pieces it
+// arrives.
 func FuzzFinder(f *testing.F) {
 	for _, seed := range []string{
 		`{"method":"Arith.Add","params":[{"A":1,"id":2}],"id":1}`, `{"id":"}","jsonrpc":"2.0"}`, `{"id":[1],"id":"a\"b"}`, `{"params":{"id":7},"id": null , "method":"x:y"}`,

@@ -17,14 +17,14 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// DialRPCX returns a registry that keeps its instances as rpcx's plugin ConsulRegisterPlugin does, in
-// Consul's keys and values under the same base path: clients of rpcx find the servers of Anser, and
-// clients of Anser the servers of rpcx. The options are those of Dial, without Prefix. The instances
-// belong to a session of Consul, whose time to live is at least 10 s.
+// DialRPCX returns a registry that keeps its instances as rpcx's plugin ConsulRegisterPlugin does,
+// in Consul's keys and values under the same base path: clients of rpcx find the servers of Anser,
+// and clients of Anser the servers of rpcx. The options are those of Dial, without Prefix. The
+// instances belong to a session of Consul, whose time to live is at least 10 s.
 //
-// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX. That
-// of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx counts
-// 100 here, "inactive" is Disabled, and the first group of a server is its group.
+// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX.
+// That of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx
+// counts 100 here, "inactive" is Disabled, and the first group of a server is its group.
 func DialRPCX(endpoint, basePath string, opts ...Option) (registry.Registry, error) {
 	r, err := Dial(endpoint, opts...)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/rpcxlayout"
 )
 
-// RPCX makes a Registry keep its instances as rpcx's plugin EtcdV3RegisterPlugin does, under the same
-// base path: clients of rpcx find the servers of Anser, and clients of Anser the servers of rpcx. It
-// takes the place of [Prefix].
+// RPCX makes a Registry keep its instances as rpcx's plugin EtcdV3RegisterPlugin does, under the
+// same base path: clients of rpcx find the servers of Anser, and clients of Anser the servers of
+// rpcx. It takes the place of [Prefix].
 //
-// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX. That
-// of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx counts
-// 100 here, "inactive" is Disabled, and the first group of a server is its group.
+// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX.
+// That of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx
+// counts 100 here, "inactive" is Disabled, and the first group of a server is its group.
 func RPCX(basePath string) Option {
 	return func(c *config) { c.prefix, c.rpcx = basePath, true }
 }
@@ -28,8 +28,8 @@ func RPCX(basePath string) Option {
 //
 //	c, err := anser.Dial("etcd+rpcx://127.0.0.1:2379/rpcx/Arith", etcd.RPCXScheme(), protocols.RPCX())
 //
-// The path of the target is the base path of rpcx, with the slash in front, and the service path. The
-// options are those of Dial.
+// The path of the target is the base path of rpcx, with the slash in front, and the service path.
+// The options are those of Dial.
 func RPCXScheme(opts ...DialOption) registry.Scheme {
 	return registry.Scheme{Name: "etcd+rpcx", Open: func(u *url.URL) (registry.Resolver, string, error) {
 		endpoints, base, service, err := rpcxlayout.Target(targets, u)

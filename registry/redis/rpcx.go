@@ -17,13 +17,14 @@ import (
 )
 
 // DialRPCX returns a registry that keeps its instances as rpcx's plugin RedisRegisterPlugin does,
-// under the same base path: clients of rpcx find the servers of Anser, and clients of Anser the servers
-// of rpcx. The options are those of Dial, without Prefix.
+// under the same base path: clients of rpcx find the servers of Anser, and clients of Anser the
+// servers of rpcx. The options are those of Dial, without Prefix.
 //
-// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX. That
-// of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx counts
-// 100 here, "inactive" is Disabled, and the first group of a server is its group. A watch sees a
-// change within a second. Like rpcx's plugin, it does not find servers in a cluster of Redis.
+// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX.
+// That of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx
+// counts 100 here, "inactive" is Disabled, and the first group of a server is its group. A watch
+// sees a change within a second. Like rpcx's plugin, it does not find servers in a cluster of
+// Redis.
 func DialRPCX(addresses []string, basePath string, opts ...DialOption) (registry.Registry, error) {
 	cfg := defaults()
 	for _, opt := range opts {
@@ -52,8 +53,8 @@ func DialRPCX(addresses []string, basePath string, opts ...DialOption) (registry
 //
 //	c, err := anser.Dial("redis+rpcx://127.0.0.1:6379/rpcx/Arith", redis.RPCXScheme(), protocols.RPCX())
 //
-// The path of the target is the base path of rpcx, with the slash in front, and the service path. The
-// options are those of DialRPCX.
+// The path of the target is the base path of rpcx, with the slash in front, and the service path.
+// The options are those of DialRPCX.
 func RPCXScheme(opts ...DialOption) registry.Scheme {
 	return registry.Scheme{Name: "redis+rpcx", Open: func(u *url.URL) (registry.Resolver, string, error) {
 		addresses, base, service, err := rpcxlayout.Target(targets, u)
@@ -68,7 +69,8 @@ func RPCXScheme(opts ...DialOption) registry.Scheme {
 	}}
 }
 
-// rpcxStore has a key for each server, whose value is an object of JSON, as libkv writes it for rpcx.
+// rpcxStore has a key for each server, whose value is an object of JSON, as libkv writes it for
+// rpcx.
 type rpcxStore struct {
 	client *client
 	base   string
@@ -176,7 +178,8 @@ func (s *rpcxStore) Services(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// Changes implements rpcxlayout.Store: whether Redis tells about changes depends on its configuration.
+// Changes implements rpcxlayout.Store: whether Redis tells about changes depends on its
+// configuration.
 func (s *rpcxStore) Changes(context.Context, string, func()) {}
 
 // Close implements rpcxlayout.Store.

@@ -10,12 +10,12 @@ import (
 )
 
 // RPCX makes a Registry keep its instances as rpcx's plugin ZooKeeperRegisterPlugin does, under the
-// same base path: clients of rpcx find the servers of Anser, and clients of Anser the servers of rpcx.
-// It takes the place of [Prefix].
+// same base path: clients of rpcx find the servers of Anser, and clients of Anser the servers of
+// rpcx. It takes the place of [Prefix].
 //
-// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX. That
-// of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx counts
-// 100 here, "inactive" is Disabled, and the first group of a server is its group.
+// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX.
+// That of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx
+// counts 100 here, "inactive" is Disabled, and the first group of a server is its group.
 func RPCX(basePath string) Option {
 	return func(c *config) { c.prefix, c.rpcx = "/"+strings.TrimLeft(basePath, "/"), true }
 }
@@ -25,7 +25,8 @@ func RPCX(basePath string) Option {
 //
 //	c, err := anser.Dial("zookeeper+rpcx://127.0.0.1:2181/rpcx/Arith", zookeeper.RPCXScheme(), protocols.RPCX())
 //
-// The path of the target is the base path of rpcx and the service path. The options are those of Dial.
+// The path of the target is the base path of rpcx and the service path. The options are those of
+// Dial.
 func RPCXScheme(opts ...Option) registry.Scheme {
 	return registry.Scheme{Name: "zookeeper+rpcx", Open: func(u *url.URL) (registry.Resolver, string, error) {
 		endpoints, base, service, err := rpcxlayout.Target(targets, u)
@@ -52,8 +53,8 @@ func (c *config) encode(in registry.Instance) ([]byte, error) {
 	return data, err
 }
 
-// moveRPCX withdraws the record of an instance that has another address now. The error is that of an
-// instance that rpcx has no place for.
+// moveRPCX withdraws the record of an instance that has another address now. The error is that of
+// an instance that rpcx has no place for.
 func (r *Registry) moveRPCX(ctx context.Context, in registry.Instance) error {
 	if _, err := r.encode(in); err != nil {
 		return err

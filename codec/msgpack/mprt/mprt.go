@@ -88,8 +88,8 @@ func (w *Writer) Bytes(v []byte) {
 	w.B = append(w.B, v...)
 }
 
-// head appends a length in the shortest form. Not all kinds have a form with the length in the code,
-// or in one byte.
+// head appends a length in the shortest form. Not all kinds have a form with the length in the
+// code, or in one byte.
 func (w *Writer) head(n, most int, fix, in8, in16, in32 byte) {
 	switch {
 	case n <= most:

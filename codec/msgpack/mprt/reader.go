@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Reader reads a payload, which may be anything. What is malformed, nested deeper than 64 levels, or
-// not expected by generated code, such as nil for a number, makes the payload unusual: all further
-// values are zero, and the codec decodes it by reflection, or finds out what is wrong. The zero
-// Reader is empty.
+// Reader reads a payload, which may be anything. What is malformed, nested deeper than 64 levels,
+// or not expected by generated code, such as nil for a number, makes the payload unusual: all
+// further values are zero, and the codec decodes it by reflection, or finds out what is wrong. The
+// zero Reader is empty.
 type Reader struct {
 	b       []byte
 	depth   int

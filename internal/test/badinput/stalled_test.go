@@ -92,8 +92,8 @@ func TestStalledNetRPCHandshakes(t *testing.T) {
 // handshakeTimeout is the default of servers.
 const handshakeTimeout = 5 * time.Second
 
-// stallAll opens connections that send begin and no more, and returns when all are open. The returned
-// function waits until the server has closed them, which it does in time.
+// stallAll opens connections that send begin and no more, and returns when all are open. The
+// returned function waits until the server has closed them, which it does in time.
 func stallAll(t *testing.T, addr net.Addr, begin []byte, n int) *sync.WaitGroup {
 	t.Helper()
 	var opened, closed sync.WaitGroup

@@ -130,8 +130,8 @@ func TestConnectConformance(t *testing.T) {
 }
 
 // Connect's conformance suite: every case of a client passes, over gRPC, Connect and gRPC-Web,
-// HTTP/1.1 and HTTP/2, with and without TLS and certificates of the client, protobuf and JSON, plain
-// and with gzip.
+// HTTP/1.1 and HTTP/2, with and without TLS and certificates of the client, protobuf and JSON,
+// plain and with gzip.
 func TestConnectConformanceOfClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the suite")

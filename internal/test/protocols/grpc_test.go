@@ -64,8 +64,8 @@ func dialGRPC(t *testing.T, address string) *grpc.ClientConn {
 	return conn
 }
 
-// interopCases are the cases of gRPC's interoperability tests that need no cloud and only the client
-// of the service.
+// interopCases are the cases of gRPC's interoperability tests that need no cloud and only the
+// client of the service.
 var interopCases = []struct {
 	name string
 	run  func(context.Context, pb.TestServiceClient, ...grpc.CallOption)

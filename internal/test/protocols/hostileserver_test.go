@@ -169,7 +169,8 @@ var villains = map[string]func(*villain){
 	},
 }
 
-// play serves connections as the row does until the test ends, and reports whether there was a call.
+// play serves connections as the row does until the test ends, and reports whether there was a
+// call.
 func play(t *testing.T, row func(*villain)) (address string, called *atomic.Bool) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -220,8 +221,8 @@ func play(t *testing.T, row func(*villain)) (address string, called *atomic.Bool
 	return l.Addr().String(), called
 }
 
-// Whatever a server does, a call ends soon after its deadline, and a stream when its client is closed;
-// the client holds little, and nothing is left of it.
+// Whatever a server does, a call ends soon after its deadline, and a stream when its client is
+// closed; the client holds little, and nothing is left of it.
 func TestHostileServers(t *testing.T) {
 	for name, l := range map[string]struct {
 		scheme    string

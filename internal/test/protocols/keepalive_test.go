@@ -30,8 +30,8 @@ type bubble struct {
 	dials int // connections of the client
 }
 
-// inBubble starts them. The client sends a PING after 10 s, its minimum, as the server must expect of
-// clients that are configured for it.
+// inBubble starts them. The client sends a PING after 10 s, its minimum, as the server must expect
+// of clients that are configured for it.
 func inBubble(t *testing.T, http []protocols.Option, opts ...anser.ServerOption) *bubble {
 	t.Helper()
 	b := &bubble{Server: anser.NewServer(append(opts, silent, anser.NoSignals(), protocols.All(http...))...)}

@@ -36,8 +36,8 @@ type told struct {
 type language struct {
 	name string
 	call func(ctx context.Context, m *matrixServer, text string, a asked) told
-	// stream makes a stream on which the client and the server send two messages, or one, and returns
-	// what has arrived; nil: lacks says why there are no streams.
+	// stream makes a stream on which the client and the server send two messages, or one, and
+	// returns what has arrived; nil: lacks says why there are no streams.
 	stream func(ctx context.Context, m *matrixServer, client, server bool) string
 	lacks  []lack
 }

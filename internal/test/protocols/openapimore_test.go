@@ -10,7 +10,8 @@ import (
 	"github.com/anser-rpc/anser/internal/test/protocols/sample"
 )
 
-// Messages of proto2: required fields, defaults, groups and extensions are as the server takes them.
+// Messages of proto2: required fields, defaults, groups and extensions are as the server takes
+// them.
 func TestOpenAPIOfProto2(t *testing.T) {
 	address := serve(t, sample.Add)
 	d := readOpenAPI(t, address)

@@ -64,8 +64,8 @@ func dialOut(t *testing.T, address string, opts ...anser.DialOption) *anser.Clie
 	return c
 }
 
-// Every case of gRPC's interoperability tests that needs no cloud, with generated stubs of gRPC on a
-// client of Anser, and the stock server of grpc-go.
+// Every case of gRPC's interoperability tests that needs no cloud, with generated stubs of gRPC on
+// a client of Anser, and the stock server of grpc-go.
 func TestInteropWithServersOfGRPC(t *testing.T) {
 	_, address := stockServer(t, func(s grpc.ServiceRegistrar) { pb.RegisterTestServiceServer(s, interop.NewTestServer()) })
 	conn := grpcstubs.NewConn(dialOut(t, address))

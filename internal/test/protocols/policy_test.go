@@ -32,8 +32,8 @@ var policies = map[string]func(*testing.T, *stay){
 	"identities of one connection": identities,
 }
 
-// cannot says what a protocol cannot carry. Calls have the priority Normal there, and a connection one
-// identity.
+// cannot says what a protocol cannot carry. Calls have the priority Normal there, and a connection
+// one identity.
 var cannot = map[string][]string{
 	"priority": {
 		"gRPC", "gRPC-Web", "gRPC-Web, HTTP/2", "Connect", "Connect, HTTP/2", "JSON and lines", "JSON and events", "JSON and events, HTTP/2", "WebSocket",

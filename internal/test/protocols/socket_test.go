@@ -21,8 +21,8 @@ func (*patient) Watch(ctx context.Context, _ *librarypb.ListBooksRequest, _ anse
 	return ctx.Err()
 }
 
-// Streams with paths of their own run over WebSocket on these, and the path and the query are in each
-// message.
+// Streams with paths of their own run over WebSocket on these, and the path and the query are in
+// each message.
 func TestSocketsOfAnnotations(t *testing.T) {
 	address := serve(t, func(s *anser.Server) { librarypb.RegisterLibraryServer(s, new(sample.Library)) })
 	for name, row := range map[string]struct {

@@ -41,8 +41,8 @@ func addDoors(s *anser.Server) {
 	})
 }
 
-// Two callers share a connection, as behind a proxy, and each keeps its own identity. An open stream
-// ends when its caller loses the right to it, and the other caller goes on.
+// Two callers share a connection, as behind a proxy, and each keeps its own identity. An open
+// stream ends when its caller loses the right to it, and the other caller goes on.
 func TestTwoIdentitiesOnOneConnection(t *testing.T) {
 	ann, bob := auth.NewToken(), auth.NewToken()
 	tokens, err := auth.NewTokens(auth.Grant{Subject: "ann", SHA256: auth.Digest(ann)}, auth.Grant{Subject: "bob", SHA256: auth.Digest(bob)})

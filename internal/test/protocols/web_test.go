@@ -219,8 +219,8 @@ func TestCacheControl(t *testing.T) {
 }
 
 // eventSource reads events as a browser does (WHATWG HTML, server-sent events): it connects again
-// with the id of the last event when the connection is lost, which happens after two events, and not
-// after the status 204.
+// with the id of the last event when the connection is lost, which happens after two events, and
+// not after the status 204.
 type eventSource struct {
 	url    string
 	lastID string

@@ -1,5 +1,5 @@
-// Conformance is a server with tools for the conformance suite of the Model Context Protocol. It prints
-// its address, and serves until its input ends.
+// Conformance is a server with tools for the conformance suite of the Model Context Protocol. It
+// prints its address, and serves until its input ends.
 package main
 
 import (

@@ -30,8 +30,8 @@ func New(methods *exchange.Directory) *Handler {
 	return &Handler{methods: methods, most: methods.Server().MaxMessageSize()}
 }
 
-// Serves reports whether a request is one of Connect or gRPC-Web: it has the path of a method, such as
-// "/orders.v1.Orders/Place", or a content type of these protocols.
+// Serves reports whether a request is one of Connect or gRPC-Web: it has the path of a method,
+// such as "/orders.v1.Orders/Place", or a content type of these protocols.
 func (h *Handler) Serves(r *http.Request) bool {
 	if h.methods.Find(r.URL.EscapedPath()) != nil {
 		return true

@@ -81,8 +81,8 @@ func (s *stream) run() (trailers anser.Metadata, fault *anser.Error) {
 	if s.method.Stream {
 		exchange.FreeBody(s.control)
 		defer exchange.DropBody(s.control)
-		// On HTTP/1.1 the client sends everything before it reads: with full duplex, net/http panics
-		// when a handler returns before the end of the body.
+		// On HTTP/1.1 the client sends everything before it reads: with full duplex, net/http
+		// panics when a handler returns before the end of the body.
 		return exchange.Stream(s.r.Context(), pc, &s.call, s, nil)
 	}
 	data, fault := s.only()

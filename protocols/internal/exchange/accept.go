@@ -7,8 +7,8 @@ import (
 )
 
 // Prefer returns which of the offered content types a client likes best, by its Accept headers
-// (RFC 9110, section 12.5.1). Of two that it likes as much, it is the one that the client names first,
-// and without Accept the first one. ok is false if it accepts none.
+// (RFC 9110, section 12.5.1). Of two that it likes as much, it is the one that the client names
+// first, and without Accept the first one. ok is false if it accepts none.
 func Prefer(accept []string, offers ...string) (best string, ok bool) {
 	ranges := parseAccept(strings.Join(accept, ","))
 	if len(ranges) == 0 {

@@ -58,8 +58,8 @@ func (a *Answer) Fault() *wire.ErrorBody {
 	return e
 }
 
-// ParseStatus returns the answer with the values of grpc-status and grpc-message, or nil if there is
-// none.
+// ParseStatus returns the answer with the values of grpc-status and grpc-message, or nil if there
+// is none.
 func ParseStatus(code, message string) *Answer {
 	n, err := strconv.ParseUint(code, 10, 32)
 	if err != nil {
@@ -74,8 +74,8 @@ func ParseStatus(code, message string) *Answer {
 	return a
 }
 
-// TakeStatus removes the fields of a status from headers or trailers, and returns it, or nil if there
-// is none.
+// TakeStatus removes the fields of a status from headers or trailers, and returns it, or nil if
+// there is none.
 func TakeStatus(h http.Header) *Answer {
 	take := func(name string) string {
 		value := h.Get(name)
@@ -128,8 +128,8 @@ func ReplyTooLarge(size int64) *wire.ErrorBody {
 	return e
 }
 
-// ResponseMetadata returns the headers or trailers of an answer without those of the protocols, with
-// keys in lower case and the values of keys in "-bin" decoded.
+// ResponseMetadata returns the headers or trailers of an answer without those of the protocols,
+// with keys in lower case and the values of keys in "-bin" decoded.
 func ResponseMetadata(h map[string][]string) map[string][]string {
 	md := make(map[string][]string)
 	for name, values := range h {

@@ -18,8 +18,8 @@ const (
 	uncounted = 4 << 10
 )
 
-// BoundBody bounds the time in which the body of a request may arrive. Over HTTP/1.1, net/http reads
-// the rest of a body that a handler has not read before it answers.
+// BoundBody bounds the time in which the body of a request may arrive. Over HTTP/1.1, net/http
+// reads the rest of a body that a handler has not read before it answers.
 func BoundBody(control *http.ResponseController) { control.SetReadDeadline(time.Now().Add(bodyTime)) }
 
 // FreeBody takes back BoundBody, for streams.
@@ -28,8 +28,8 @@ func FreeBody(control *http.ResponseController) { control.SetReadDeadline(time.T
 // DropBody gives the client a moment to notice the answer to a request whose body is not read.
 func DropBody(control *http.ResponseController) { control.SetReadDeadline(time.Now().Add(time.Second)) }
 
-// BoundAnswer bounds the time in which the client may take an answer of n bytes that is complete. Over
-// HTTP/1.1 the bound ends with the request.
+// BoundAnswer bounds the time in which the client may take an answer of n bytes that is complete.
+// Over HTTP/1.1 the bound ends with the request.
 func BoundAnswer(control *http.ResponseController, n int) {
 	control.SetWriteDeadline(time.Now().Add(answerTime + time.Duration(n/answerRate)*time.Second))
 }
@@ -87,7 +87,8 @@ func ReadMessage(r io.Reader, h *host.Conn, most int) (message []byte, held int,
 	}
 }
 
-// Holder counts what a request holds for the memory of the server. It is not safe for concurrent use.
+// Holder counts what a request holds for the memory of the server. It is not safe for concurrent
+// use.
 type Holder struct {
 	conn *host.Conn
 	held int

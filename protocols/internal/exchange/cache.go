@@ -10,8 +10,8 @@ import (
 // Cacher says how replies of methods without side effects may be kept.
 type Cacher map[string]string
 
-// Revalidate is the Cache-Control of replies of which the program says nothing: a cache of the caller
-// alone may keep them, and asks each time.
+// Revalidate is the Cache-Control of replies of which the program says nothing: a cache of the
+// caller alone may keep them, and asks each time.
 const Revalidate = "private, no-cache"
 
 // Control returns the value of Cache-Control for a method.

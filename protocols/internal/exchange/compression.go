@@ -16,8 +16,8 @@ const Compressions = "gzip"
 // Compressor returns the compression of a name, or nil.
 func Compressor(name string) compress.Compressor { return compressors[name] }
 
-// Unpack decompresses a message of an admitted call. A few are decompressed at once: what they become
-// counts for the memory of the server only when it is known.
+// Unpack decompresses a message of an admitted call. A few are decompressed at once: what they
+// become counts for the memory of the server only when it is known.
 func (d *Directory) Unpack(c compress.Compressor, message []byte) ([]byte, *anser.Error) {
 	d.unpacking <- struct{}{}
 	defer func() { <-d.unpacking }()

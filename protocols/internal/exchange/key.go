@@ -12,8 +12,8 @@ const (
 	RepeatedHeader = "anser-repeated"
 )
 
-// SetKey gives a call the key in the values of its headers Idempotency-Key and Anser-Repeated, if its
-// method takes keys. The key of a method that does not is only metadata.
+// SetKey gives a call the key in the values of its headers Idempotency-Key and Anser-Repeated, if
+// its method takes keys. The key of a method that does not is only metadata.
 func SetKey(r *anser.ProtocolRequest, m *Method, keys, repeated []string) *anser.Error {
 	if len(keys) == 0 || !m.Deduplicates {
 		return nil

@@ -26,8 +26,8 @@ type Method struct {
 	anser.MethodType
 	// Protobuf says that both messages are protobuf messages.
 	Protobuf bool
-	// Safe says that a call changes nothing (idempotency_level = NO_SIDE_EFFECTS), so that it may be
-	// called with GET.
+	// Safe says that a call changes nothing (idempotency_level = NO_SIDE_EFFECTS), so that it may
+	// be called with GET.
 	Safe bool
 	// Descriptor is the method in its protobuf file, or nil.
 	Descriptor protoreflect.MethodDescriptor
@@ -35,8 +35,8 @@ type Method struct {
 	Mapped protoreflect.MethodDescriptor
 	// Own says that they are of type [Bytes]: the method is one of the protocol itself.
 	Own bool
-	// Passed says that they are of type [codec.Encoded]: the method is one behind a program that passes
-	// calls on. Protobuf and Mapped then say what its contract does.
+	// Passed says that they are of type [codec.Encoded]: the method is one behind a program that
+	// passes calls on. Protobuf and Mapped then say what its contract does.
 	Passed bool
 }
 
@@ -62,8 +62,8 @@ func NewDirectory(s *anser.Server) *Directory {
 // Server returns the server.
 func (d *Directory) Server() *anser.Server { return d.server }
 
-// RequestJSON returns the JSON of the requests of the protocols that have no other messages. That of
-// Connect and gRPC ignores members that the message does not have, as theirs does.
+// RequestJSON returns the JSON of the requests of the protocols that have no other messages. That
+// of Connect and gRPC ignores members that the message does not have, as theirs does.
 func (d *Directory) RequestJSON() codec.Codec {
 	if d.IgnoreUnknown {
 		return JSON

@@ -25,8 +25,8 @@ func PathOf(name string) string {
 	return "/" + strings.TrimPrefix(name, "/")
 }
 
-// Authorization returns the value of the header authorization for a credential of a scheme, if it can
-// be shown so.
+// Authorization returns the value of the header authorization for a credential of a scheme, if it
+// can be shown so.
 func Authorization(scheme string, credential []byte) (value string, ok bool) {
 	switch scheme {
 	case "token", "jwt", "bearer":

@@ -28,8 +28,8 @@ func (m *Method) form() uint8 {
 	return codec.JSONID
 }
 
-// Input returns the descriptor of the requests of a method with protobuf messages, and Output that of
-// its replies, or nil.
+// Input returns the descriptor of the requests of a method with protobuf messages, and Output that
+// of its replies, or nil.
 func (m *Method) Input() protoreflect.MessageDescriptor { return m.message(m.Request, true) }
 
 // Output is described with Input.
@@ -56,8 +56,8 @@ func (m *Method) message(t reflect.Type, input bool) protoreflect.MessageDescrip
 	return v.ProtoReflect().Descriptor()
 }
 
-// NewMessage returns an empty request in protobuf for v, the new request of a call: v itself, or for
-// an encoded one a message that Pack encodes. It returns nil if v is neither.
+// NewMessage returns an empty request in protobuf for v, the new request of a call: v itself, or
+// for an encoded one a message that Pack encodes. It returns nil if v is neither.
 func (m *Method) NewMessage(v any) proto.Message {
 	if m.Passed && m.Protobuf {
 		return dynamicpb.NewMessage(m.Input())

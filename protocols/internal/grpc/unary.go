@@ -248,7 +248,8 @@ func (u *unary) Reset(error) {
 	}
 }
 
-// keyed reports whether the call has an idempotency key, so that its caller comes back for the reply.
+// keyed reports whether the call has an idempotency key, so that its caller comes back for the
+// reply.
 func (u *unary) keyed() bool { return u.request.call.IdempotencyKey != "" }
 
 // Incomplete reports whether the body has not arrived completely.

@@ -220,8 +220,8 @@ func TestCancelledCallsLeaveNothing(t *testing.T) {
 	}
 }
 
-// A server that ends a stream before the client has, and then resets it, has ended it with its status,
-// although the client has not taken all messages yet.
+// A server that ends a stream before the client has, and then resets it, has ended it with its
+// status, although the client has not taken all messages yet.
 func TestResetAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := begin(t, settings())

@@ -130,7 +130,8 @@ func New(nc net.Conn, address string) (net.Conn, error) {
 	if err := c.greet(); err != nil {
 		return nil, err
 	}
-	// What the server has sent behind its settings may be all that it sends: it may wait for the client.
+	// What the server has sent behind its settings may be all that it sends: it may wait for the
+	// client.
 	if c.handleLocked(); c.err != nil {
 		return nil, c.err
 	}

@@ -195,7 +195,8 @@ func (c *Conn) requestLocked(h wire.Header, body []byte) error {
 	c.calls[h.ID] = st
 	plain := r.Compression == 0 || h.Flags&wire.FlagPlain != 0
 	if len(c.streams) >= c.most || len(c.queue) > 0 {
-		// The header is encoded when it is sent: the order of headers is that of the table's changes.
+		// The header is encoded when it is sent: the order of headers is that of the table's
+		// changes.
 		st.fields = c.appendFields(nil, st, &r, h.Flags, pairs)
 		c.queue = c.listLocked(c.queue, st)
 	} else {

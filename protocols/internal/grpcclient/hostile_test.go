@@ -50,8 +50,8 @@ func requests() []byte {
 	return wire.AppendRequest(b, 2, wire.FlagStream, &wire.Request{Method: 1, Codec: 4})
 }
 
-// talk connects a client to a server that sends its settings, reads the requests and then sends what
-// s has. It returns the frames that the client gets until nothing more comes, and the end.
+// talk connects a client to a server that sends its settings, reads the requests and then sends
+// what s has. It returns the frames that the client gets until nothing more comes, and the end.
 func talk(t testing.TB, s *server) (frames []wire.Header, bodies [][]byte, end error) {
 	t.Helper()
 	near, far := net.Pipe()

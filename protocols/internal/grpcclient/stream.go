@@ -159,8 +159,8 @@ func (c *Conn) returnLocked(st *stream, n int64) {
 	}
 }
 
-// listLocked appends a call to a list of calls that wait. Before the list grows, the calls in it that
-// have ended leave it: they may be any number, since what they wait for may never come.
+// listLocked appends a call to a list of calls that wait. Before the list grows, the calls in it
+// that have ended leave it: they may be any number, since what they wait for may never come.
 func (c *Conn) listLocked(list []*stream, st *stream) []*stream {
 	if len(list) == cap(list) && len(list) >= 64 {
 		list = slices.DeleteFunc(list, func(old *stream) bool { return c.calls[old.call] != old })

@@ -117,8 +117,8 @@ func (c *Conn) data(flags byte, id uint32, p []byte) error {
 	return nil
 }
 
-// onClosed handles DATA of size bytes on a stream that has ended. What was on its way when the stream
-// was refused is paid for by its size: a client must not lose its connection for it.
+// onClosed handles DATA of size bytes on a stream that has ended. What was on its way when the
+// stream was refused is paid for by its size: a client must not lose its connection for it.
 func (c *Conn) onClosed(id uint32, size int) error {
 	if size < smallData && !c.controls.allow() {
 		return connError(EnhanceYourCalm, "too many frames on streams that have ended")

@@ -1,6 +1,7 @@
-// Package h2 has the frames of HTTP/2 (RFC 9113), and its server's side for one connection at a time. The goroutine
-// that reads the connection parses frames and calls the receivers of requests; any goroutine may
-// write, and what several of them write at the same time leaves in one system call.
+// Package h2 has the frames of HTTP/2 (RFC 9113), and its server's side for one connection at a
+// time. The goroutine that reads the connection parses frames and calls the receivers of requests;
+// any goroutine may write, and what several of them write at the same time leaves in one system
+// call.
 package h2
 
 import (
@@ -121,29 +122,29 @@ type Config struct {
 	// Window and ConnWindow are the bytes that a client may send before they are consumed, on a
 	// stream and on the connection.
 	Window, ConnWindow int
-	// Stall is how long a write may take, and about half of how long a body that must be complete may
-	// make no progress.
+	// Stall is how long a write may take, and about half of how long a body that must be complete
+	// may make no progress.
 	Stall time.Duration
 	// FrameTime is how long the rest of a frame or header may take to arrive; 0 means Stall.
 	FrameTime time.Duration
-	// KeepaliveIdle is the silence after which a client is sent a PING, and KeepaliveAnswer how long
-	// it may take to answer. 0 means that it is sent none.
+	// KeepaliveIdle is the silence after which a client is sent a PING, and KeepaliveAnswer how
+	// long it may take to answer. 0 means that it is sent none.
 	KeepaliveIdle, KeepaliveAnswer time.Duration
-	// MinPing is the least time between two PING frames of a client. The third one that comes earlier,
-	// without an answer of the server in between, ends the connection.
+	// MinPing is the least time between two PING frames of a client. The third one that comes
+	// earlier, without an answer of the server in between, ends the connection.
 	MinPing time.Duration
 	// PingWithoutStream allows PING frames while no stream is open.
 	PingWithoutStream bool
 	// Request is called by the reader goroutine with the header of each request, and must not wait.
 	// It may answer at once, and then return nil. end says that there is no body.
 	Request func(st *Stream, r *Request, end bool) Receiver
-	// Hold counts bytes that the connection holds for requests and answers beyond a few KiB each, and
-	// reports whether there is room for them. Release takes them back. Both are nil if nothing is
-	// counted, and must not wait.
+	// Hold counts bytes that the connection holds for requests and answers beyond a few KiB each,
+	// and reports whether there is room for them. Release takes them back. Both are nil if nothing
+	// is counted, and must not wait.
 	Hold    func(n int) bool
 	Release func(n int)
-	// Drained is called once by a goroutine of its own after GoAway, when the client has heard of it
-	// and no stream is open. nil: nothing is called.
+	// Drained is called once by a goroutine of its own after GoAway, when the client has heard of
+	// it and no stream is open. nil: nothing is called.
 	Drained func()
 }
 

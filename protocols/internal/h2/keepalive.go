@@ -76,8 +76,8 @@ type pingLimit struct {
 const (
 	// maxStrikes is the number of PING frames that may come too early.
 	maxStrikes = 2
-	// minPingIdle is the time between two PING frames of a client that must not send any while it has
-	// no stream.
+	// minPingIdle is the time between two PING frames of a client that must not send any while it
+	// has no stream.
 	minPingIdle = 2 * time.Hour
 	// tooManyPings tells a client of gRPC to send fewer PING frames on its next connection.
 	tooManyPings = "too_many_pings"

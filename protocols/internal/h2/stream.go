@@ -267,8 +267,8 @@ func (st *Stream) awaitLocked() {
 const (
 	// leastRate is the number of bytes a second at which a whole answer must be taken.
 	leastRate = 32 << 10
-	// patience is the number of rounds of the sweeper, of 10 s each, for which the rest of a stream may
-	// wait for a slow reader after its handler has ended.
+	// patience is the number of rounds of the sweeper, of 10 s each, for which the rest of a
+	// stream may wait for a slow reader after its handler has ended.
 	patience = 30
 )
 

@@ -113,8 +113,8 @@ func (c *Conn) Finish() {
 	c.Flush()
 }
 
-// Dismiss is Finish for a client that must not go on, after time for the answers to what it has open.
-// Serve returns why.
+// Dismiss is Finish for a client that must not go on, after time for the answers to what it has
+// open. Serve returns why.
 func (c *Conn) Dismiss(why error) {
 	c.mu.Lock()
 	c.dismissed = why
@@ -166,8 +166,8 @@ func (c *Conn) Flush() {
 	}
 }
 
-// maxWrite is how many bytes are written within one Stall: a client that reads slowly is no one that
-// does not read.
+// maxWrite is how many bytes are written within one Stall: a client that reads slowly is no one
+// that does not read.
 const maxWrite = 64 << 10
 
 // write writes b. The caller has set writing.

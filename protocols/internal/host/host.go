@@ -73,8 +73,8 @@ func (c *Conn) startDrain() {
 	c.drain()
 }
 
-// Drained refuses further calls, after drain was called and the client has heard of it. The last calls
-// of HTTP/1.1 end their connections themselves.
+// Drained refuses further calls, after drain was called and the client has heard of it. The last
+// calls of HTTP/1.1 end their connections themselves.
 func (c *Conn) Drained() {
 	c.base.Drained()
 	c.mu.Lock()
@@ -113,8 +113,8 @@ func (c *Conn) Hold(n int) bool { return c.base.Hold(n) }
 
 func (c *Conn) Release(n int) { c.base.Release(n) }
 
-// AddSocket adds what has taken over the connection, or a stream of it: end tells its client that the
-// server goes away. The caller calls remove at its end.
+// AddSocket adds what has taken over the connection, or a stream of it: end tells its client that
+// the server goes away. The caller calls remove at its end.
 func (c *Conn) AddSocket(end func()) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

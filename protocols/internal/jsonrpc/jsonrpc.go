@@ -168,8 +168,8 @@ func (h *calls) unknown() *anser.Error {
 	return exchange.Known(h.conn, &anser.ProtocolRequest{Values: h.r.Context()})
 }
 
-// hold counts n bytes, and reports whether there is room for them. A batch is small, and its answers
-// may not be.
+// hold counts n bytes, and reports whether there is room for them. A batch is small, and its
+// answers may not be.
 func (h *calls) hold(n int) bool {
 	if n <= uncounted {
 		return true

@@ -216,7 +216,8 @@ func (b *builder) tuple(elements []anser.TupleElement, to jsonschema.Direction, 
 	return &Schema{AnyOf: []*Schema{object, array}}
 }
 
-// element returns the schema of an element of a tuple, which may be a pointer to a protobuf message.
+// element returns the schema of an element of a tuple, which may be a pointer to a protobuf
+// message.
 func (b *builder) element(t reflect.Type, to jsonschema.Direction, h hint) *Schema {
 	if t.Implements(protoType) {
 		return jsonschema.Nullable(b.message(descriptor(t.Elem()), to))

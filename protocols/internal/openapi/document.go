@@ -105,8 +105,9 @@ type operation struct {
 	Parameters  []*parameter         `json:"parameters,omitempty"`
 	Body        *body                `json:"requestBody,omitempty"`
 	Responses   map[string]*response `json:"responses"`
-	// Method is the name of the method of Anser, Stream which sides send several messages, WebSocket
-	// the subprotocol in which the path takes them, and Template the path as the annotation has it.
+	// Method is the name of the method of Anser, Stream which sides send several messages,
+	// WebSocket the subprotocol in which the path takes them, and Template the path as the
+	// annotation has it.
 	Method     string `json:"x-anser-method"`
 	Stream     string `json:"x-anser-stream,omitempty"`
 	WebSocket  string `json:"x-anser-websocket,omitempty"`

@@ -122,8 +122,8 @@ func (e *exampler) object(s *Schema) json.RawMessage {
 	return join('{', list, '}')
 }
 
-// leftOut reports whether an example does not have a property: it excludes another one, or the other
-// side writes it.
+// leftOut reports whether an example does not have a property: it excludes another one, or the
+// other side writes it.
 func (e *exampler) leftOut(s *Schema, m jsonschema.Member) bool {
 	if slices.Contains(s.Required, m.Name) {
 		return false

@@ -54,8 +54,8 @@ var known = map[reflect.Type]func() *Schema{
 	},
 }
 
-// goType returns the schema of a value that encoding/json writes. addressable says that methods of a
-// pointer to it are called.
+// goType returns the schema of a value that encoding/json writes. addressable says that methods of
+// a pointer to it are called.
 func (b *builder) goType(t reflect.Type, to jsonschema.Direction, addressable bool, h hint) *Schema {
 	if t.Kind() == reflect.Pointer {
 		return jsonschema.Nullable(b.goType(t.Elem(), to, true, h))

@@ -23,8 +23,8 @@ const (
 	PagePath = "/openapi"
 )
 
-// Handler serves the document of a server and its page. The document tells each caller of the methods
-// that it may call. It is safe for concurrent use.
+// Handler serves the document of a server and its page. The document tells each caller of the
+// methods that it may call. It is safe for concurrent use.
 type Handler struct {
 	methods *exchange.Directory
 	routes  *plain.Routes

@@ -24,8 +24,8 @@ var (
 	scripts = []string{"dom.js", "document.js", "schema.js", "request.js", "send.js", "method.js", "list.js", "main.js"}
 )
 
-// page is the page with its policy, which allows what is written in it, by hash, and requests to the
-// server itself.
+// page is the page with its policy, which allows what is written in it, by hash, and requests to
+// the server itself.
 type page struct {
 	data   []byte
 	policy string

@@ -91,8 +91,8 @@ func (b *builder) object(d protoreflect.MessageDescriptor, to jsonschema.Directi
 	return s
 }
 
-// fieldsOf returns the fields of a message, and the extensions of proto2 that the program knows: the
-// server takes no others.
+// fieldsOf returns the fields of a message, and the extensions of proto2 that the program knows:
+// the server takes no others.
 func fieldsOf(d protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	var list, more []protoreflect.FieldDescriptor
 	for i := range d.Fields().Len() {

@@ -82,8 +82,8 @@ func (b *builder) fieldDoc(f protoreflect.FieldDescriptor) string {
 	return ""
 }
 
-// pathParameters returns the parameters of the path, one for each part that is not fixed. Their names
-// are those of the parts of the template.
+// pathParameters returns the parameters of the path, one for each part that is not fixed. Their
+// names are those of the parts of the template.
 func (b *builder) pathParameters(e *entry) []*parameter {
 	var list []*parameter
 	template := e.route.Template

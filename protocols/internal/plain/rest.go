@@ -1,5 +1,6 @@
-// Package plain serves calls in JSON over HTTP, for callers without any library: POST /Service.Method
-// with a message, answered with a message, or with several for a stream of the server.
+// Package plain serves calls in JSON over HTTP, for callers without any library: POST
+// /Service.Method with a message, answered with a message, or with several for a stream of the
+// server.
 package plain
 
 import (

@@ -40,8 +40,8 @@ func (h *Handler) ServeRoute(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// serveSocket is ServeRoute for a WebSocket, whose handshake says nothing of the method of HTTP: a path
-// is that of a stream with whatever method.
+// serveSocket is ServeRoute for a WebSocket, whose handshake says nothing of the method of HTTP: a
+// path is that of a stream with whatever method.
 func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) bool {
 	q := h.request(w, r)
 	for _, verb := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
@@ -83,8 +83,8 @@ func isForm(kind string) bool {
 	return kind == "text/plain" || kind == "application/x-www-form-urlencoded" || kind == "multipart/form-data"
 }
 
-// isCurl reports whether a request has the content type of forms only because curl sends it with -d.
-// A page cannot give its requests this name without asking the server first.
+// isCurl reports whether a request has the content type of forms only because curl sends it with
+// -d. A page cannot give its requests this name without asking the server first.
 func isCurl(kind string, r *http.Request) bool {
 	return kind == "application/x-www-form-urlencoded" && strings.HasPrefix(r.Header.Get("User-Agent"), "curl/") &&
 		r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Referer") == ""

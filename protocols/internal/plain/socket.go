@@ -96,8 +96,8 @@ func (q *request) socket() {
 	s.serve(token)
 }
 
-// prepareSocket reads the headers and the query, in which a page says what it cannot say in headers.
-// The query of a route has fields of each message.
+// prepareSocket reads the headers and the query, in which a page says what it cannot say in
+// headers. The query of a route has fields of each message.
 func (q *request) prepareSocket() *anser.Error {
 	if fault := q.prepare(); fault != nil || q.route != nil {
 		return fault

@@ -15,8 +15,8 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/h2"
 )
 
-// wantsSocket reports whether a request opens a WebSocket: by an upgrade of HTTP/1.1 (RFC 6455) or by
-// an extended CONNECT of HTTP/2 (RFC 8441).
+// wantsSocket reports whether a request opens a WebSocket: by an upgrade of HTTP/1.1 (RFC 6455) or
+// by an extended CONNECT of HTTP/2 (RFC 8441).
 func wantsSocket(r *http.Request) bool {
 	if r.Method == http.MethodConnect {
 		return r.Header[h2.ProtocolHeader] != nil

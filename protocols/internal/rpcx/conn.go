@@ -1,5 +1,5 @@
-// Package rpcx serves clients of rpcx: the version 1 of its protocol. conn.go reads the requests of a
-// connection, call.go runs them.
+// Package rpcx serves clients of rpcx: the version 1 of its protocol. conn.go reads the requests
+// of a connection, call.go runs them.
 package rpcx
 
 import (
@@ -109,8 +109,9 @@ func (c *conn) finish() {
 	}
 }
 
-// leave ends a connection whose client has made a call during a drain. The call is not answered: the
-// end of the connection tells the client that it did not run here, and it calls another server.
+// leave ends a connection whose client has made a call during a drain. The call is not answered:
+// the end of the connection tells the client that it did not run here, and it calls another
+// server.
 func (c *conn) leave() {
 	c.finish()
 	var sink [4 << 10]byte

@@ -247,7 +247,8 @@ func (t *translator) describe(flags wire.Flags, r *wire.Request) (map[string]str
 // leastSweep is the least number of calls at which sweep looks at them.
 const leastSweep = 1024
 
-// sweepLocked forgets calls whose time is over: their client knows, and the server may never answer.
+// sweepLocked forgets calls whose time is over: their client knows, and the server may never
+// answer.
 func (t *translator) sweepLocked() {
 	if len(t.calls) < t.sweepAt {
 		return
@@ -261,8 +262,8 @@ func (t *translator) sweepLocked() {
 	t.sweepAt = max(leastSweep, 2*len(t.calls))
 }
 
-// over tells the client that the connection has ended, when the server has gone and the client makes
-// no further calls here.
+// over tells the client that the connection has ended, when the server has gone and the client
+// makes no further calls here.
 func (t *translator) over() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// The fields of google.api.HttpBody, whose bytes are the body of a request or an answer as they are.
+// The fields of google.api.HttpBody, whose bytes are the body of a request or an answer as they
+// are.
 const (
 	httpBodyName = "google.api.HttpBody"
 	bodyType     = 1

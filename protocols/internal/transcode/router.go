@@ -9,8 +9,8 @@ import (
 // Any is the method of HTTP of a rule for all methods.
 const Any = "*"
 
-// Router finds what is bound to a method of HTTP and a path. The zero value is empty. It is safe for
-// concurrent use while nothing is added.
+// Router finds what is bound to a method of HTTP and a path. The zero value is empty. It is safe
+// for concurrent use while nothing is added.
 type Router[T any] struct{ root node[T] }
 
 // node is a place in the tree of segments. At each, a literal is tried before *, and * before **.

@@ -213,7 +213,8 @@ func isLiteral(s string) bool {
 	return s != "" && s != "." && s != ".."
 }
 
-// values returns the values of the variables in a path that matches. ok is false if one is not text.
+// values returns the values of the variables in a path that matches. ok is false if one is not
+// text.
 func (t *Template) values(parts []string) (values []string, ok bool) {
 	values = make([]string, len(t.variables))
 	for i := range t.variables {

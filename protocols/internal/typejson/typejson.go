@@ -1,6 +1,6 @@
 // Package typejson translates between protobuf messages and the JSON of the Go types that they
-// describe (see protocontract.ToFiles). It differs from protobuf's own JSON: integers of 64 bits are
-// numbers, fields have one name, unknown ones are ignored, and tuples may be arrays.
+// describe (see protocontract.ToFiles). It differs from protobuf's own JSON: integers of 64 bits
+// are numbers, fields have one name, unknown ones are ignored, and tuples may be arrays.
 package typejson
 
 import (
@@ -25,8 +25,8 @@ func Append(b []byte, m protoreflect.ProtoMessage) ([]byte, error) {
 
 const valueName = "google.protobuf.Value"
 
-// known reports whether the message is one that protobuf's JSON writes as another value: the JSON of
-// these is the same in Go.
+// known reports whether the message is one that protobuf's JSON writes as another value: the JSON
+// of these is the same in Go.
 func known(d protoreflect.MessageDescriptor) bool {
 	switch d.FullName() {
 	case valueName, "google.protobuf.ListValue", "google.protobuf.Timestamp":
@@ -288,7 +288,8 @@ func readScalar(text []byte, f protoreflect.FieldDescriptor) (v protoreflect.Val
 	return v, nil
 }
 
-// unquoted returns the number in a string, as the option "string" in a tag of encoding/json writes it.
+// unquoted returns the number in a string, as the option "string" in a tag of encoding/json writes
+// it.
 func unquoted(text []byte) []byte {
 	if len(text) > 2 && text[0] == '"' {
 		return text[1 : len(text)-1]

@@ -255,8 +255,8 @@ func readAll(body io.Reader, b []byte, size int64) ([]byte, error) {
 	return b, nil
 }
 
-// deliver passes a message of a stream to the client, as it accepts it. It reports whether the client
-// still wants more.
+// deliver passes a message of a stream to the client, as it accepts it. It reports whether the
+// client still wants more.
 func (c *call) deliver(payload []byte, packed bool) bool {
 	t := c.t
 	compression := uint8(0)

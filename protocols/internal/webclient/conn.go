@@ -2,8 +2,8 @@
 // that Dial returns takes and returns Anser's frames; a goroutine per call makes a request of
 // net/http of them, over HTTP/1.1 or HTTP/2.
 //
-// frames.go takes the client's frames, call.go carries a call, and connect.go and web.go are the two
-// protocols.
+// frames.go takes the client's frames, call.go carries a call, and connect.go and web.go are the
+// two protocols.
 package webclient
 
 import (
@@ -78,7 +78,8 @@ type translator struct {
 	left     bool  // the client has agreed
 }
 
-// Dial connects to a server. config is nil for a server without TLS. ctx bounds the connecting only.
+// Dial connects to a server. config is nil for a server without TLS. ctx bounds the connecting
+// only.
 func Dial(ctx context.Context, address string, config *tls.Config, o Options) (net.Conn, error) {
 	socks := &sockets{open: make(map[net.Conn]bool)}
 	t := &translator{Options: o, socks: socks, base: &url.URL{Scheme: "http", Host: address}, calls: make(map[uint64]*call)}

@@ -14,8 +14,9 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// Store is the part of a registry that a Keeper uses. Keys have two parts, a service and a name. Its
-// methods make one attempt; errors for which a retry is pointless are marked by upkeep.Hopeless.
+// Store is the part of a registry that a Keeper uses. Keys have two parts, a service and a name.
+// Its methods make one attempt; errors for which a retry is pointless are marked by
+// upkeep.Hopeless.
 type Store interface {
 	// Put sets the value of a key, which vanishes unless it is put again in time.
 	Put(ctx context.Context, service, name string, value []byte) error

@@ -8,8 +8,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Names remembers under which keys of a registry instances were announced: their own keys need not be
-// their addresses. The zero value is empty. It is safe for concurrent use.
+// Names remembers under which keys of a registry instances were announced: their own keys need not
+// be their addresses. The zero value is empty. It is safe for concurrent use.
 type Names struct {
 	mu    sync.Mutex // guards names
 	names map[[2]string]string

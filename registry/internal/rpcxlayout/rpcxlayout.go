@@ -102,12 +102,12 @@ func Encode(in registry.Instance, extra url.Values) ([]byte, error) {
 	return []byte(q.Encode()), nil
 }
 
-// IsServer reports whether the last part of a key is the name of a server. rpcx's plugins write other
-// keys too.
+// IsServer reports whether the last part of a key is the name of a server. rpcx's plugins write
+// other keys too.
 func IsServer(name string) bool { return strings.Contains(name, "@") && !strings.Contains(name, "/") }
 
-// Decode returns the instance of a service with a name and a value. own are keys of metadata that are
-// left out.
+// Decode returns the instance of a service with a name and a value. own are keys of metadata that
+// are left out.
 func Decode(service, name string, value []byte, own ...string) (registry.Instance, error) {
 	in, err := decode(service, name, value, own)
 	if err == nil {

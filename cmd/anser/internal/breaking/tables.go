@@ -6,8 +6,8 @@ import (
 	"github.com/anser-rpc/anser/contract"
 )
 
-// What FlatBuffers has in addition to the rules for messages whose fields have numbers. The number of
-// a field is its place in the schema, unless all fields have an id, so a field that is added in
+// What FlatBuffers has in addition to the rules for messages whose fields have numbers. The number
+// of a field is its place in the schema, unless all fields have an id, so a field that is added in
 // front of others changes their numbers.
 
 // shifted reports whether a table or union of FlatBuffers in the other schema has a field with the

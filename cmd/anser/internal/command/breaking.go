@@ -188,8 +188,8 @@ func (f *contractFlags) loadServer(ctx context.Context, typed string) (schemas, 
 	return out, nil
 }
 
-// askContracts asks a server for the contracts of its services. With all, and if no service has one,
-// those without a schema are among them: the server makes their contracts from their types.
+// askContracts asks a server for the contracts of its services. With all, and if no service has
+// one, those without a schema are among them: the server makes their contracts from their types.
 func (f *contractFlags) askContracts(ctx context.Context, typed string, all bool) ([]anser.ContractReply, error) {
 	methods, err := describe(ctx, typed, &f.registry, &f.tls, f.timeout)
 	if err != nil {

@@ -102,8 +102,8 @@ func (c *comparison) unknown(path, key string, known []string) string {
 	return s + "the keys are " + strings.Join(known, ", ")
 }
 
-// same reports whether the codec treats the keys as equal: encoding/json ignores case, protojson also
-// accepts the name in the .proto file, and FlatBuffers takes the name alone.
+// same reports whether the codec treats the keys as equal: encoding/json ignores case, protojson
+// also accepts the name in the .proto file, and FlatBuffers takes the name alone.
 func (c *comparison) same(known, key string) bool {
 	if c.exact {
 		return known == key

@@ -87,7 +87,8 @@ func TestMCPMistakes(t *testing.T) {
 	run(t, "mcp", "--allow", "*", "--registry", "etcd://"+unused(t)).expect(t, 1, "no registry answers")
 }
 
-// With several services the service is in front of the names, and rules and explanations can be read.
+// With several services the service is in front of the names, and rules and explanations can be
+// read.
 func TestMCPOfRegistry(t *testing.T) {
 	at := serve(t)
 	url, _ := fileRegistry(t, registry.Instance{ID: "arith-1", Service: "arith", Address: at}, registry.Instance{ID: "tests-1", Service: "tests", Address: at})

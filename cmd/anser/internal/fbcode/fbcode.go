@@ -37,8 +37,8 @@ type Options struct {
 	Bare    bool                             // leave out what flatc does not write
 }
 
-// Names are the names that Go code declares at the top of its package, with the definitions that they
-// come from.
+// Names are the names that Go code declares at the top of its package, with the definitions that
+// they come from.
 type Names map[string]contract.Position
 
 // Messages returns the Go code of the tables, structs, enums and unions of a file. It adds what it

@@ -73,8 +73,8 @@ func (s *sketch) fields(kind, name string, table bool) {
 	s.WriteString(" }\n")
 }
 
-// FuzzMessages asserts that the code of a schema without mistakes compiles, and that every mistake has
-// its place.
+// FuzzMessages asserts that the code of a schema without mistakes compiles, and that every mistake
+// has its place.
 func FuzzMessages(f *testing.F) {
 	for i := range 20 {
 		f.Add([]byte(strings.Repeat(string(rune('a'+i))+"q7\x03Zk", 20)))

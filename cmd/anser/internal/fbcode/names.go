@@ -14,8 +14,8 @@ func Type(name string) string { return escaped(name) }
 // Object returns the Go name of a type of the object API.
 func Object(name string) string { return escaped(name) + "T" }
 
-// Exported returns the name with capital letters in place of underscores, as flatc changes the names
-// of fields: "max_hp" is MaxHp.
+// Exported returns the name with capital letters in place of underscores, as flatc changes the
+// names of fields: "max_hp" is MaxHp.
 func Exported(name string) string { return escaped(camel(name, true)) }
 
 // local returns the beginning of the names of variables for a field.
@@ -34,8 +34,8 @@ func variable(name string) string {
 // reserved are the names by which the generated code imports packages.
 var reserved = set("bytes codec fbcodec flatbuffers math strconv")
 
-// locals are the variables of generated functions. A type with such a name, which begins with a small
-// letter, could not be named where they are, and init is a function in Go.
+// locals are the variables of generated functions. A type with such a name, which begins with a
+// small letter, could not be named where they are, and init is a function in Go.
 var locals = set(`a b bKey buf builder comp i identifierBytes init j key middle n numElems o o1 o2 obj obj1 obj2 offset ok rcv s span start t
 	table tableOffset text v val vectorLocation x`)
 

@@ -15,8 +15,8 @@ type Binary struct {
 }
 
 // Marshal returns the binary schema of the file and all that it includes, as flatc writes it with
-// --schema --binary: a buffer of FlatBuffers' reflection.fbs. Other than there, defaults beyond those
-// of int64 are kept by their bits.
+// --schema --binary: a buffer of FlatBuffers' reflection.fbs. Other than there, defaults beyond
+// those of int64 are kept by their bits.
 func (o Binary) Marshal(f *File) []byte {
 	w := &binaryWriter{Builder: flatbuffers.NewBuilder(4096), options: o, objects: make(map[*Object]int), enums: make(map[*Enum]int)}
 	var objects []*Object

@@ -125,7 +125,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Numbers beyond those of int64 are kept by their bits. flatc writes 0 for them into a binary schema.
+// Numbers beyond those of int64 are kept by their bits. flatc writes 0 for them into a binary
+// schema.
 func TestLargestDefault(t *testing.T) {
 	s, err := fbs.Parse("a.fbs", []byte("enum E:ulong { A, B = 18446744073709551615 } table T { a:ulong = 18446744073709551615; b:E = B; }"))
 	if err != nil {

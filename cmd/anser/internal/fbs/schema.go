@@ -6,9 +6,9 @@ import (
 	"github.com/anser-rpc/anser/contract"
 )
 
-// Contract returns the contract of all files. A table has the numbers of its fields, from 1; a union
-// is a message with the numbers of its members, and takes two numbers of its table, of which the
-// field has the second.
+// Contract returns the contract of all files. A table has the numbers of its fields, from 1; a
+// union is a message with the numbers of its members, and takes two numbers of its table, of which
+// the field has the second.
 func (s *Schema) Contract() *contract.Schema {
 	out := &contract.Schema{Kind: contract.FlatBuffers}
 	for _, f := range s.Files {

@@ -11,8 +11,8 @@ import (
 
 const mprt = protogen.GoImportPath("github.com/anser-rpc/anser/codec/msgpack/mprt")
 
-// msgpack writes the methods that encode and decode a message in MessagePack. fields are the names of
-// its fields in Go.
+// msgpack writes the methods that encode and decode a message in MessagePack. fields are the names
+// of its fields in Go.
 func (k *kissCode) msgpack(m *kiss.Message, fields []string) {
 	name := exported(m.Name)
 	k.P("// AnserMsgpackAppend writes the message; codec msgpack calls it.")

@@ -89,8 +89,8 @@ func Contract(g *protogen.GeneratedFile, name, text string, descriptor protogen.
 	}
 }
 
-// ContractText returns the schema as it is written into generated code: as JSON without a backquote,
-// with a line for each declaration.
+// ContractText returns the schema as it is written into generated code: as JSON without a
+// backquote, with a line for each declaration.
 func ContractText(s *contract.Schema) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{\"kind\":%q", s.Kind)

@@ -135,8 +135,8 @@ func places(t *testing.T) map[string]func(t *testing.T) place {
 	}
 }
 
-// kvPlace is the rpcx side of a registry whose plugin has no release: rpcx's own store, with the keys
-// of the plugin.
+// kvPlace is the rpcx side of a registry whose plugin has no release: rpcx's own store, with the
+// keys of the plugin.
 func kvPlace(open func(t *testing.T) store.Store, base string) place {
 	return place{
 		plugin: func(t *testing.T, at string) plugin {
@@ -321,8 +321,8 @@ func TestMove(t *testing.T) {
 					}
 				}
 			}
-			// both waits until the client of Anser knows the two servers: of a list in which the only one has
-			// been replaced, it keeps the old one while it answers.
+			// both waits until the client of Anser knows the two servers: of a list in which the
+			// only one has been replaced, it keeps the old one while it answers.
 			both := func() {
 				t.Helper()
 				for deadline := time.Now().Add(20 * time.Second); len(c.Status().Instances) < 2; time.Sleep(10 * time.Millisecond) {
