@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/protocols"
 )
 
-// routedKey is the key of the route that the front has chosen for a request of HTTP.
+// routedKey is the key of the route that the front has chosen for an HTTP request.
 type routedKey struct{}
 
 // choose returns the client for a call of an entry: by the route that matches the call, or else the
@@ -68,7 +68,7 @@ func (g *Gateway) routeOf(ctx context.Context, e *entry, md anser.Metadata) *Rou
 	})
 }
 
-// askOf returns a request of HTTP as routes see it.
+// askOf returns an HTTP request as routes see it.
 func askOf(r *http.Request) *ask {
 	return &ask{host: r.Host, path: r.URL.Path, header: func(name string) (string, bool) {
 		values := r.Header.Values(name)

@@ -38,7 +38,7 @@ type Route struct {
 	// Name is for people, in errors and logs.
 	Name string `yaml:"name,omitempty"`
 	// Host is the host of the request without its port: "api.example.org", or "*.example.org" for
-	// all hosts below it; "" matches all. Only requests of HTTP have one.
+	// all hosts below it; "" matches all. Only HTTP requests have one.
 	Host string `yaml:"host,omitempty"`
 	// Path is the beginning of the path, up to a slash or its end: "/shop" matches "/shop/cart" and
 	// not "/shopping". Calls have the path of their protocol: "/arith/Arith.Mul" or "/Arith.Mul"
@@ -52,13 +52,13 @@ type Route struct {
 	To []Destination `yaml:"to,omitempty"`
 }
 
-// Destination is where a route leads: to instances of a service, or to a server of HTTP.
+// Destination is where a route leads: to instances of a service, or to an HTTP server.
 type Destination struct {
 	Service string `yaml:"service,omitempty"`
 	// Group and Version restrict the instances.
 	Group   string `yaml:"group,omitempty"`
 	Version string `yaml:"version,omitempty"`
-	// URL is the address of a server of HTTP, to which the request goes as it is: "http://10.0.0.7:80".
+	// URL is the address of an HTTP server, to which the request goes as it is: "http://10.0.0.7:80".
 	URL string `yaml:"url,omitempty"`
 	// Weight is the share of the requests; all destinations without one have the same share.
 	Weight *int `yaml:"weight,omitempty"`

@@ -17,7 +17,7 @@ import (
 	"github.com/anser-rpc/anser/protocols"
 )
 
-// front finds the route of a request of HTTP. It sends what is for a server of HTTP there, and
+// front finds the route of an HTTP request. It sends what is for an HTTP server there, and
 // gives the other requests to next.
 func (g *Gateway) front(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -45,7 +45,7 @@ func (g *Gateway) front(next http.Handler) http.Handler {
 	})
 }
 
-// newTransport returns the connections to servers of HTTP.
+// newTransport returns the connections to HTTP servers.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
@@ -59,7 +59,7 @@ func newTransport() *http.Transport {
 // policies it is Gateway.Proxy.
 const proxyMethod = "gateway/Gateway.Proxy"
 
-// exchanged is a request of HTTP that goes on to a server of HTTP.
+// exchanged is an HTTP request that goes on to an HTTP server.
 type exchanged struct {
 	w       http.ResponseWriter
 	route   *Route
@@ -69,7 +69,7 @@ type exchanged struct {
 
 type exchangedKey struct{}
 
-// proxy passes a request on to a server of HTTP, as it is: upgrades to WebSocket and events go
+// proxy passes a request on to an HTTP server, as it is: upgrades to WebSocket and events go
 // through as they come. It counts as a call of proxyMethod.
 func (g *Gateway) proxy(w http.ResponseWriter, r *http.Request, route *Route, d *Destination) {
 	to, err := url.Parse(d.URL)
@@ -132,7 +132,7 @@ func (g *Gateway) reverse(ctx context.Context, x *exchanged) *httputil.ReversePr
 				return // the caller has gone
 			}
 			g.counts.proxyFailed.Add(1)
-			g.log.Warn("gateway: a server of HTTP did not answer", "url", x.to.Redacted(), "error", err)
+			g.log.Warn("gateway: an HTTP server did not answer", "url", x.to.Redacted(), "error", err)
 			fault := anser.Errorf(anser.Unavailable, "the server behind the gateway does not answer")
 			if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
 				fault = anser.Errorf(anser.DeadlineExceeded, "the server behind the gateway does not answer in time")
@@ -143,7 +143,7 @@ func (g *Gateway) reverse(ctx context.Context, x *exchanged) *httputil.ReversePr
 	}
 }
 
-// nameCaller sets the headers that name the caller to the server of HTTP. The credential was for
+// nameCaller sets the headers that name the caller to the HTTP server. The credential was for
 // the gateway.
 func (g *Gateway) nameCaller(ctx context.Context, h http.Header) {
 	md := make(anser.Metadata)

@@ -1,5 +1,5 @@
-// Package gateway is one door for the services of a registry: calls in all protocols of package
-// protocols come in on one port, and go on to the instances of the services. It learns the methods
+// Package gateway is one port for the services of a registry: calls in all protocols of package
+// protocols come in there, and go on to the instances of the services. It learns the methods
 // from the descriptions that the services publish, so it needs no configuration:
 //
 //	curl http://gateway/arith/Arith.Mul -d '{"A":7,"B":8}'
@@ -46,7 +46,7 @@ type Gateway struct {
 	methods   *methods
 	plan      atomic.Pointer[plan]
 	counts    counts
-	transport *http.Transport // to servers of HTTP
+	transport *http.Transport // to HTTP servers
 
 	applying sync.Mutex // held while a configuration is replaced; guards ended
 	ended    bool

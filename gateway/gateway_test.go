@@ -170,7 +170,7 @@ func TestPlainService(t *testing.T) {
 	}
 }
 
-// callGRPC makes a call of gRPC with an encoded message.
+// callGRPC makes a gRPC call with an encoded message.
 func callGRPC(t *testing.T, addr, method string, message []byte, opts ...anser.CallOption) ([]byte, error) {
 	t.Helper()
 	return callGRPCWith(t, t.Context(), addr, method, message, opts...)
@@ -325,7 +325,7 @@ func TestProtobufService(t *testing.T) {
 	}
 }
 
-// A server of gRPC that knows nothing of Anser is asked by its reflection.
+// A gRPC server that knows nothing of Anser is asked by its reflection.
 func TestServerOfGRPC(t *testing.T) {
 	r := registry.NewMemory()
 	s := anser.NewServer(anser.NoSignals(), protocols.All(), anser.Logger(slog.New(slog.DiscardHandler)))

@@ -33,7 +33,7 @@ func write(t *testing.T, file, text string) string {
 }
 
 // Callers show their identities by API keys and JSON Web Tokens; the policy names methods without
-// their service, and requests that are passed on to servers of HTTP are calls of Gateway.Proxy.
+// their service, and requests that are passed on to HTTP servers are calls of Gateway.Proxy.
 func TestIdentities(t *testing.T) {
 	dir := t.TempDir()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

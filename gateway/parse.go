@@ -154,7 +154,7 @@ func (r *reader) checkKeys(path string, n *yaml.Node, t reflect.Type, depth int)
 			r.add(key, "unknown key %q%s", key.Value, suggest(key.Value, fields))
 			continue
 		case seen[key.Value]:
-			r.add(key, "the key %q is there twice", key.Value)
+			r.add(key, "the key %q appears twice", key.Value)
 			continue
 		}
 		seen[key.Value] = true

@@ -19,7 +19,7 @@ import (
 	"github.com/anser-rpc/anser/contract/protocontract"
 )
 
-// grpcScheme begins the addresses of servers of gRPC.
+// grpcScheme begins the addresses of gRPC servers.
 const grpcScheme = "grpc://"
 
 // The fields of ServerReflectionRequest and ServerReflectionResponse.
@@ -36,13 +36,13 @@ const (
 // maxFiles is the number of files of descriptors that a server may have.
 const maxFiles = 1024
 
-// reflected are the descriptors of a server of gRPC, as its reflection tells them.
+// reflected are the descriptors of a gRPC server, as its reflection tells them.
 type reflected struct {
 	st    *anser.DynamicStream
 	files map[string]*descriptorpb.FileDescriptorProto
 }
 
-// reflectInstance asks a server of gRPC of the service by its reflection what it serves. A stream
+// reflectInstance asks a gRPC server of the service by its reflection what it serves. A stream
 // goes where the balancer sends it.
 func reflectInstance(ctx context.Context, c *anser.Client) (*description, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -62,7 +62,7 @@ func reflectInstance(ctx context.Context, c *anser.Client) (*description, error)
 			break
 		}
 	}
-	return nil, fmt.Errorf("the server of gRPC does not say what it serves: give it the reflection service\n%w", failed)
+	return nil, fmt.Errorf("the gRPC server does not say what it serves: give it the reflection service\n%w", failed)
 }
 
 // ask sends a question, and returns the field of the answer with this number.

@@ -12,7 +12,7 @@ type Stats struct {
 	Unreachable int64 // of these, calls that no instance could take
 	Refused     int64 // calls that were not passed on
 	Undescribed int64 // changes after which a service, or a method, could not be served
-	Proxied     int64 // requests that were passed on to servers of HTTP
+	Proxied     int64 // requests that were passed on to HTTP servers
 	ProxyFailed int64 // of these, requests without an answer
 	Reloads     int64 // configurations that were put in force after the first
 	// ReloadsRefused counts the configurations that were not put in force; the one before stayed.

@@ -47,17 +47,17 @@ func (m *mistakes) add(path, format string, args ...any) {
 func (m *mistakes) route(i int) {
 	r, path := &m.config.Routes[i], fmt.Sprintf("routes[%d]", i)
 	if h := strings.TrimPrefix(r.Host, "*."); strings.ContainsAny(h, "*/: ") || h != strings.ToLower(h) || r.Host == "*." {
-		m.add(path+".host", "the host %q is none: use a name in lower case without a port, or *.example.org for all below it", r.Host)
+		m.add(path+".host", "the host %q is not valid: use a name in lower case without a port, or *.example.org for all below it", r.Host)
 	}
 	if r.Path != "" && (!strings.HasPrefix(r.Path, "/") || strings.ContainsAny(r.Path, "?#*% ")) {
-		m.add(path+".path", "the path %q is none: it begins with a slash, and matches what begins with it; there are no patterns", r.Path)
+		m.add(path+".path", "the path %q is not valid: it begins with a slash, and matches what begins with it; there are no patterns", r.Path)
 	}
 	if r.Strip && strings.Trim(r.Path, "/") == "" {
 		m.add(path+".strip", "there is no path to strip: give the route a path")
 	}
 	for name := range r.Headers {
 		if name == "" || name != strings.ToLower(name) || strings.ContainsAny(name, " :") {
-			m.add(path+".headers", "the header %q is none: write its name in lower case", name)
+			m.add(path+".headers", "the header %q is not valid: write its name in lower case", name)
 		}
 	}
 	if len(r.To) == 0 {
@@ -87,7 +87,7 @@ func (m *mistakes) destination(d *Destination, path string) {
 	case d.URL != "":
 		u, err := url.Parse(d.URL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-			m.add(path+".url", "the url %q is none of a server of HTTP: use http://host:port, or https", d.URL)
+			m.add(path+".url", "the url %q is not that of an HTTP server: use http://host:port, or https", d.URL)
 		}
 	case d.Service == "":
 		m.add(path, "the destination is empty: name a service or a url")
@@ -99,7 +99,7 @@ func (m *mistakes) destination(d *Destination, path string) {
 		}
 	}
 	if d.Weight != nil && (*d.Weight < 0 || *d.Weight > 1_000_000) {
-		m.add(path+".weight", "the weight %d is none: want 0 to 1000000", *d.Weight)
+		m.add(path+".weight", "the weight %d is out of range: want 0 to 1000000", *d.Weight)
 	}
 }
 
@@ -205,7 +205,7 @@ func (m *mistakes) rest() {
 	}
 	for i, origin := range c.CORS.Origins {
 		if u, err := url.Parse(origin); origin != "*" && (err != nil || u.Host == "" || u.Scheme == "" || u.Path != "") {
-			m.add(fmt.Sprintf("cors.origins[%d]", i), "the origin %q is none: use https://host, or \"*\" for all", origin)
+			m.add(fmt.Sprintf("cors.origins[%d]", i), "the origin %q is not valid: use https://host, or \"*\" for all", origin)
 		}
 	}
 	if a := c.AccessLog; a != nil && (a.Sample != nil && !(*a.Sample >= 0 && *a.Sample <= 1) || a.Slow < 0) {

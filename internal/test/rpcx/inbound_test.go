@@ -44,7 +44,7 @@ func serve(t *testing.T, opts ...anser.ServerOption) (*anser.Server, string) {
 	return s, l.Addr().String()
 }
 
-// stock connects a stock client of rpcx.
+// stock connects a stock rpcx client.
 func stock(t *testing.T, addr, path string, change func(*client.Option)) client.XClient {
 	t.Helper()
 	d, err := client.NewPeer2PeerDiscovery("tcp@"+addr, "")

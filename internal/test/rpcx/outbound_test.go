@@ -68,7 +68,7 @@ func (a *Arith) Bytes(_ context.Context, in *[]byte, out *[]byte) error {
 	return nil
 }
 
-// stockServer starts a stock server of rpcx.
+// stockServer starts a stock rpcx server.
 func stockServer(t *testing.T, change func(*server.Server), opts ...server.OptionFn) (*server.Server, *Arith, string) {
 	t.Helper()
 	s, a := server.NewServer(opts...), &Arith{wait: make(chan struct{})}
@@ -185,7 +185,7 @@ func TestErrorsOut(t *testing.T) {
 		t.Errorf("the method that fails ran %d times", n)
 	}
 	c := dial(t, "rpcx://"+addr)
-	if _, err := anser.Call[Reply](within(t), c, "Arith.Mul", &Args{1, 2}, anser.IdempotencyKey("key-0123456789")); err == nil || !strings.Contains(err.Error(), "servers of rpcx do not remember") {
+	if _, err := anser.Call[Reply](within(t), c, "Arith.Mul", &Args{1, 2}, anser.IdempotencyKey("key-0123456789")); err == nil || !strings.Contains(err.Error(), "rpcx servers do not remember") {
 		t.Errorf("a key: %v", err)
 	}
 }
@@ -294,7 +294,7 @@ func TestSilentServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	_, err = anser.Call[Reply](ctx, dial(t, "rpcx://"+l.Addr().String()), "Arith.Mul", &Args{7, 8})
-	if e, ok := errors.AsType[*anser.Error](err); !ok || e.Outcome != anser.NotSent || !strings.Contains(err.Error(), "is it a server of rpcx?") {
+	if e, ok := errors.AsType[*anser.Error](err); !ok || e.Outcome != anser.NotSent || !strings.Contains(err.Error(), "is it an rpcx server?") {
 		t.Errorf("%v", err)
 	}
 }

@@ -82,7 +82,7 @@ func (c *conn) begin(h *rpcxwire.Head, f *rpcxwire.Front) (*request, *anser.Erro
 	case err != nil:
 		return q, q.reject(anser.InvalidArgument, "%v", err)
 	case q.method != nil && q.method.Own:
-		return q, q.reject(anser.Unimplemented, "method %q is not served to clients of rpcx", name)
+		return q, q.reject(anser.Unimplemented, "method %q is not served to rpcx clients", name)
 	case q.codec == nil:
 		return q, q.reject(anser.Unimplemented, "%v is not served: use MessagePack, JSON, protobuf or raw bytes (client.Option.SerializeType)", h.Serialization)
 	case f.Payload > c.most: // Admit says it, in the words of the server

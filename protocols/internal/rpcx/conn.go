@@ -1,4 +1,4 @@
-// Package rpcx serves clients of rpcx: the version 1 of its protocol. conn.go reads the requests
+// Package rpcx serves rpcx clients: the version 1 of its protocol. conn.go reads the requests
 // of a connection, call.go runs them.
 package rpcx
 

@@ -1,4 +1,4 @@
-// Package rpcxclient lets a client of Anser call servers of rpcx. The connection that New returns
+// Package rpcxclient lets a client of Anser call rpcx servers. The connection that New returns
 // takes and returns Anser's frames. Two goroutines translate: frames.go takes the client's frames,
 // replies.go the server's messages.
 package rpcxclient
@@ -110,10 +110,10 @@ func (t *translator) greet(nc net.Conn) error {
 	}
 	h, f, err := t.replies.Next()
 	if err != nil {
-		return fmt.Errorf("is it a server of rpcx? it has not answered a heartbeat: %w", err)
+		return fmt.Errorf("is it an rpcx server? it has not answered a heartbeat: %w", err)
 	}
 	if !h.Has(rpcxwire.Heartbeat) || f.Payload > maxPing {
-		return errors.New("the server of rpcx has answered a heartbeat with something else")
+		return errors.New("the rpcx server has answered a heartbeat with something else")
 	}
 	return t.replies.Skip(&f)
 }
@@ -177,7 +177,7 @@ func (t *translator) end(why error) {
 	t.lost = true
 	t.mu.Unlock()
 	for id, c := range calls {
-		e := &wire.ErrorBody{Code: wire.Unavailable, Outcome: wire.OutcomeUnknown, Message: fmt.Sprintf("the connection to the server of rpcx was lost: %v", why)}
+		e := &wire.ErrorBody{Code: wire.Unavailable, Outcome: wire.OutcomeUnknown, Message: fmt.Sprintf("the connection to the rpcx server was lost: %v", why)}
 		if begun <= c.before {
 			e.Outcome = wire.Refused
 		}

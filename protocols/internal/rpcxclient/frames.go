@@ -177,7 +177,7 @@ func (t *translator) request(h wire.Header, body []byte) bool {
 		c.deadline = mono.Now().Add(time.Duration(r.Timeout) * time.Microsecond)
 	}
 	if !oneway && !t.enter(h.ID, c) {
-		t.fail(h.ID, refusal(wire.Unavailable, "the connection to the server of rpcx has ended"))
+		t.fail(h.ID, refusal(wire.Unavailable, "the connection to the rpcx server has ended"))
 		return true
 	}
 	m := t.methods[r.Method-1]
@@ -189,7 +189,7 @@ func (t *translator) request(h wire.Header, body []byte) bool {
 		c.before = before
 	case t.calls[h.ID] == c:
 		delete(t.calls, h.ID)
-		t.fail(h.ID, refusal(wire.Unavailable, "the connection to the server of rpcx has ended"))
+		t.fail(h.ID, refusal(wire.Unavailable, "the connection to the rpcx server has ended"))
 	}
 	return true
 }
@@ -218,13 +218,13 @@ func (t *translator) describe(flags wire.Flags, r *wire.Request) (map[string]str
 	case err != nil:
 		return nil, err
 	case key != "":
-		return nil, &wire.CallError{Code: wire.Unimplemented, Text: "servers of rpcx do not remember calls by idempotency keys: call without one"}
+		return nil, &wire.CallError{Code: wire.Unimplemented, Text: "rpcx servers do not remember calls by idempotency keys: call without one"}
 	case flags&wire.FlagStream != 0:
-		return nil, &wire.CallError{Code: wire.Unimplemented, Text: "servers of rpcx have no streams"}
+		return nil, &wire.CallError{Code: wire.Unimplemented, Text: "rpcx servers have no streams"}
 	case !known:
-		return nil, &wire.CallError{Code: wire.Unimplemented, Text: "servers of rpcx take messages in MessagePack, JSON, protobuf or raw bytes: choose one with anser.Codec"}
+		return nil, &wire.CallError{Code: wire.Unimplemented, Text: "rpcx servers take messages in MessagePack, JSON, protobuf or raw bytes: choose one with anser.Codec"}
 	case m.path == "" || len(m.path) > rpcxwire.MaxName || len(m.name) > rpcxwire.MaxName:
-		return nil, &wire.CallError{Code: wire.InvalidArgument, Text: "a method of rpcx is named by its service path, a dot, and its own name, of at most 255 bytes each"}
+		return nil, &wire.CallError{Code: wire.InvalidArgument, Text: "an rpcx method is named by its service path, a dot, and its own name, of at most 255 bytes each"}
 	}
 	metadata := make(map[string]string, len(pairs)+3)
 	for _, p := range pairs {

@@ -107,7 +107,7 @@ func TestFaultsOfServers(t *testing.T) {
 		outcome wire.Outcome
 		text    string
 	}{
-		"the end":             {nil, wire.Unavailable, wire.OutcomeUnknown, "the connection to the server of rpcx was lost"},
+		"the end":             {nil, wire.Unavailable, wire.OutcomeUnknown, "the connection to the rpcx server was lost"},
 		"half a message":      {reply(nil, nil, `{"C":56}`)[:20], wire.Unavailable, wire.OutcomeUnknown, "unexpected EOF"},
 		"half a payload":      {reply(nil, nil, `{"C":56}`)[:45], wire.Unavailable, wire.OutcomeUnknown, "unexpected EOF"},
 		"HTTP":                {[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), wire.Unavailable, wire.OutcomeUnknown, "begins with 08 00"},

@@ -134,7 +134,7 @@ var refusals = []struct {
 	{"request reached rate limit", wire.ResourceExhausted},
 }
 
-// faultOf returns the error of a response, or nil. A server of rpcx says no more than a text: the
+// faultOf returns the error of a response, or nil. An rpcx server says no more than a text: the
 // method has run, unless the text is one of rpcx's own.
 func faultOf(h *rpcxwire.Head, metadata map[string]string) *wire.ErrorBody {
 	if !h.IsFailed() {

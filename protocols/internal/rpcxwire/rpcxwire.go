@@ -100,7 +100,7 @@ func (h *Head) CheckCompression() error {
 // IsFailed reports whether a response has an error.
 func (h *Head) IsFailed() bool { return h.Flags&status == Failed }
 
-var errMagic = errors.New("a message of rpcx begins with 08 00")
+var errMagic = errors.New("an rpcx message begins with 08 00")
 
 // ParseHead parses the first HeadSize bytes of a message.
 func ParseHead(b []byte) (Head, error) {
@@ -111,7 +111,7 @@ func ParseHead(b []byte) (Head, error) {
 		Flags: b[2], Serialization: Serialization(b[3] >> 4), Seq: binary.BigEndian.Uint64(b[4:]), Size: binary.BigEndian.Uint32(b[12:]),
 	}
 	if h.Size < 4*4 {
-		return h, fmt.Errorf("a message of rpcx declares %d bytes, which is less than its lengths take", h.Size)
+		return h, fmt.Errorf("an rpcx message declares %d bytes, which is less than its lengths take", h.Size)
 	}
 	return h, nil
 }
@@ -146,7 +146,7 @@ func ParseFront(h *Head, b []byte) (f Front, need int, err error) {
 		}
 		n := binary.BigEndian.Uint32(b[at:])
 		if n > part.most {
-			return f, 0, fmt.Errorf("the %s of a message of rpcx declares %d bytes: at most %d", part.name, n, part.most)
+			return f, 0, fmt.Errorf("the %s of an rpcx message declares %d bytes: at most %d", part.name, n, part.most)
 		}
 		at += 4
 		if end := at + int(n); len(b) < end {
@@ -161,7 +161,7 @@ func ParseFront(h *Head, b []byte) (f Front, need int, err error) {
 	n := binary.BigEndian.Uint32(b[at:])
 	at += 4
 	if uint64(at)+uint64(n) != uint64(h.Size) {
-		return f, 0, fmt.Errorf("a message of rpcx declares %d bytes, and its parts declare %d", h.Size, uint64(at)+uint64(n))
+		return f, 0, fmt.Errorf("an rpcx message declares %d bytes, and its parts declare %d", h.Size, uint64(at)+uint64(n))
 	}
 	f.Size, f.Payload = at, int(n)
 	return f, 0, nil
@@ -170,7 +170,7 @@ func ParseFront(h *Head, b []byte) (f Front, need int, err error) {
 // fits returns an error if a part does not fit into the message.
 func fits(h *Head, end int) error {
 	if uint64(end) > uint64(h.Size) {
-		return fmt.Errorf("a message of rpcx declares %d bytes, and one of its parts goes beyond them", h.Size)
+		return fmt.Errorf("an rpcx message declares %d bytes, and one of its parts goes beyond them", h.Size)
 	}
 	return nil
 }

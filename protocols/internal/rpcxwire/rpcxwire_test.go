@@ -12,7 +12,7 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/rpcxwire"
 )
 
-// golden reads what a stock client or server of rpcx has sent.
+// golden reads what a stock rpcx client or server has sent.
 func golden(t testing.TB, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name+".hex"))

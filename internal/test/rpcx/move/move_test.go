@@ -202,7 +202,7 @@ type mover struct {
 	stop  func()
 }
 
-// stockMover starts a server of rpcx that registers itself by its plugin.
+// stockMover starts an rpcx server that registers itself by its plugin.
 func stockMover(t *testing.T, p *place) *mover {
 	m := new(mover)
 	l := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
