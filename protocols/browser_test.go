@@ -2,6 +2,7 @@ package protocols_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -83,18 +84,32 @@ func TestBrowsers(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// Names that are not the canonical ones reach no method, and no policy for another name.
+// Names that are not the canonical ones reach no method, and no policy for another name, also after
+// calls by those names.
 func TestPathsAreCanonical(t *testing.T) {
 	_, address := serve(t)
+	for _, path := range []string{"/Arith/Mul", "/Arith.Mul", "/jsonrpc"} {
+		resp, err := http.Post("http://"+address+path, "application/json", strings.NewReader(`{"A":7,"B":8}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Fatalf("%s is answered with %d", path, resp.StatusCode)
+		}
+	}
 	for _, path := range []string{
 		"/arith/mul", "/Arith/mul", "/Arith//Mul", "//Arith/Mul", "/Arith/Mul/", "/Arith/./Mul", "/x/../Arith/Mul", "/Arith%2FMul", "/%41rith/Mul",
+		"//Arith.Mul", "/Arith.Mul/", "/Arith..Mul",
 		"/Arith/Mul%00", "/Arith/Mul;x", "/Arith/.Mul", "/Arith\\Mul", "/Anser/Methods", "/Anser.Methods", "/Arith/Mul%20",
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+address, strings.NewReader(`{"A":7,"B":8}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.URL.Opaque = path
+		if r.URL.Opaque = path; strings.HasPrefix(path, "//") { // which would be sent as a host
+			r.URL.Opaque, r.URL.Path = "", path
+		}
 		r.Header.Set("Content-Type", "application/json")
 		resp, err := http.DefaultClient.Do(r)
 		if err != nil {
@@ -104,6 +119,14 @@ func TestPathsAreCanonical(t *testing.T) {
 		if resp.StatusCode != 404 && resp.StatusCode != 400 {
 			t.Errorf("%s is answered with %d", path, resp.StatusCode)
 		}
+	}
+	resp, err := http.Post("http://"+address+"/jsonrpc", "application/json", strings.NewReader(`{"jsonrpc":"2.0","method":"/Arith/Mul","params":{"A":7,"B":8},"id":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if b, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(b), "-32601") {
+		t.Errorf("JSON-RPC answers %s, %v", b, err)
 	}
 	http.DefaultClient.CloseIdleConnections()
 }

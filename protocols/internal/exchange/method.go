@@ -49,9 +49,10 @@ type Directory struct {
 	unpacking chan struct{} // full while as many messages are decompressed as may be at once
 
 	mu      sync.RWMutex // guards the fields below
-	version uint64       // of the methods in paths
-	paths   map[string]*Method
-	files   map[*contract.Source]*protoregistry.Files
+	version uint64       // of the methods in paths and names
+	// A path is no name: the two are apart, so that none is found as the other.
+	paths, names map[string]*Method
+	files        map[*contract.Source]*protoregistry.Files
 }
 
 // NewDirectory returns the directory of a server.
@@ -74,39 +75,39 @@ func (d *Directory) RequestJSON() codec.Codec {
 // Find returns the method of a path such as "/orders.v1.Orders/Place", or nil. Only this form is
 // accepted: no escapes, no other case, no further slash.
 func (d *Directory) Find(path string) *Method {
-	if m := d.known(path); m != nil {
+	if m := d.known(&d.paths, path); m != nil {
 		return m
 	}
 	name, ok := NameOf(path)
 	if !ok {
 		return nil
 	}
-	return d.add(path, name)
+	return d.add(&d.paths, path, name)
 }
 
 // FindName returns the method of a name such as "orders.v1.Orders.Place", or nil.
 func (d *Directory) FindName(name string) *Method {
-	if m := d.known(name); m != nil {
+	if m := d.known(&d.names, name); m != nil {
 		return m
 	}
-	return d.add(name, name)
+	return d.add(&d.names, name, name)
 }
 
-// known returns the method that is remembered under a key, or nil. Methods that were replaced are
+// known returns the method that in remembers under a key, or nil. Methods that were replaced are
 // forgotten.
-func (d *Directory) known(key string) *Method {
+func (d *Directory) known(in *map[string]*Method, key string) *Method {
 	version := d.server.MethodsVersion()
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if d.version != version {
 		return nil
 	}
-	return d.paths[key]
+	return (*in)[key]
 }
 
-// add remembers a method under a key. Only methods that exist are remembered, so clients cannot
-// fill the memory.
-func (d *Directory) add(key, name string) *Method {
+// add remembers a method in a map under a key. Only methods that exist are remembered, so clients
+// cannot fill the memory.
+func (d *Directory) add(in *map[string]*Method, key, name string) *Method {
 	version := d.server.MethodsVersion()
 	t, ok := d.server.Method(name)
 	if !ok {
@@ -127,7 +128,7 @@ func (d *Directory) add(key, name string) *Method {
 	defer d.mu.Unlock()
 	d.resetLocked(version)
 	if d.version == version {
-		d.paths[key] = m
+		(*in)[key] = m
 	}
 	return m
 }
@@ -135,7 +136,8 @@ func (d *Directory) add(key, name string) *Method {
 // resetLocked forgets all methods if those of this version are newer.
 func (d *Directory) resetLocked(version uint64) {
 	if d.paths == nil || version > d.version {
-		d.version, d.paths, d.files = version, make(map[string]*Method), make(map[*contract.Source]*protoregistry.Files)
+		d.version, d.files = version, make(map[*contract.Source]*protoregistry.Files)
+		d.paths, d.names = make(map[string]*Method), make(map[string]*Method)
 	}
 }
 
