@@ -73,18 +73,23 @@ type browsers struct {
 }
 
 // allows reports whether a request with these headers may be served. local says that the client is
-// on the machine of the server, get that the request can be sent by any page without its origin,
-// and site what the browser says of the page (Sec-Fetch-Site).
-func (b *browsers) allows(origin, site, authority string, local, get bool) bool {
-	if origin == "" && (site == "cross-site" || site == "same-site") {
-		return false // an image or a link of another page
+// on the machine of the server, secure that the connection has TLS, get that the request can be sent
+// by any page without its origin, and site what the browser says of the page (Sec-Fetch-Site).
+func (b *browsers) allows(origin, site, authority string, local, secure, get bool) bool {
+	if origin != "" && b.allowsOrigin(origin) {
+		return true
+	}
+	if site == "cross-site" || site == "same-site" {
+		return false // an image or a link of another page, or a page without TLS of the same host
 	}
 	if origin != "" {
-		if b.allowsOrigin(origin) {
-			return true
-		}
 		u, err := url.Parse(origin)
 		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, authority) {
+			return false
+		}
+		// An attacker on the network writes pages of http://host. Without TLS here, it may end at a
+		// proxy, so that the page of https://host is the own one.
+		if secure && u.Scheme != "https" {
 			return false
 		}
 	}
@@ -128,7 +133,7 @@ func (b *browsers) handler(next http.Handler) http.Handler {
 		if get && b.open != "" && r.URL.EscapedPath() == b.open && r.Header.Get("Sec-Fetch-Dest") == "document" {
 			site = "none" // following a link to a page that says nothing and calls nothing by itself
 		}
-		if !b.allows(origin, site, r.Host, local, get) {
+		if !b.allows(origin, site, r.Host, local, r.TLS != nil, get) {
 			http.Error(w, "403 pages of this origin may not call this server: see protocols.AllowOrigins and protocols.AllowHosts", http.StatusForbidden)
 			return
 		}

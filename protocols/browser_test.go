@@ -10,6 +10,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/protocols"
+	"github.com/anser-rpc/anser/transport/transporttest"
 )
 
 // What pages of other sites can make a browser send calls no method, unless their origin is
@@ -82,6 +83,44 @@ func TestBrowsers(t *testing.T) {
 		})
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// A page without TLS has another origin than a server with TLS of the same name. An attacker on the
+// network can write such a page, and the browser would add its client certificate to the request.
+// If TLS ends at a proxy, only the browser knows the difference.
+func TestPagesWithoutTLS(t *testing.T) {
+	a := transporttest.NewAuthority(t)
+	_, secured := serve(t, anser.TLS(a.Server(t, true)))
+	_, address := serve(t)
+	transport := &http.Transport{TLSClientConfig: a.Client(t)}
+	defer transport.CloseIdleConnections()
+	for name, row := range map[string]struct {
+		url, origin, site string
+		status            int
+	}{
+		"own page":          {"https://" + secured, "https://" + secured, "same-origin", 200},
+		"without TLS":       {"https://" + secured, "http://" + secured, "", 403},
+		"own page by proxy": {"http://" + address, "https://" + address, "same-origin", 200},
+		"no TLS by proxy":   {"http://" + address, "http://" + address, "cross-site", 403},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", row.url+"/Arith.Mul", strings.NewReader(`{"A":7,"B":8}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Origin", row.origin)
+		if row.site != "" {
+			r.Header.Set("Sec-Fetch-Site", row.site)
+		}
+		resp, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != row.status {
+			t.Errorf("%s: the status is %d, want %d", name, resp.StatusCode, row.status)
+		}
+	}
 }
 
 // Names that are not the canonical ones reach no method, and no policy for another name, also after
