@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/link"
@@ -13,9 +14,20 @@ import (
 
 // Protocol returns net/rpc's protocol over gob, for [anser.Protocols]: stock clients of net/rpc
 // call the methods of the server on its own port. Its clients authenticate as in [Server] with
-// Server.Anser.
+// Server.Anser. They may begin with the CONNECT request of rpc.DialHTTP, to its default path.
 func Protocol() anser.Protocol {
-	return &protocol{name: "net/rpc", begins: beginsGob, codec: newGobServerCodec}
+	return &protocol{name: "net/rpc", begins: begins, codec: newGobServerCodec}
+}
+
+// connect is what a client of net/rpc sends in DialHTTP, byte for byte.
+const connect = "CONNECT " + DefaultRPCPath + " HTTP/1.0\n\n"
+
+// begins recognizes the beginnings of clients of net/rpc.
+func begins(begin []byte) (is, may bool) {
+	if n := min(len(begin), len(connect)); string(begin[:n]) == connect[:n] {
+		return n == len(connect), true
+	}
+	return beginsGob(begin)
 }
 
 // NewProtocol returns a protocol with a codec of its own, for [anser.Protocols]. begins is as for
@@ -62,6 +74,15 @@ func (p *protocol) Serve(s *anser.Server, in anser.Incoming) error {
 	p.mu.Unlock()
 	conn := &peerConn{Conn: in.Conn, peer: in.Peer}
 	if p.other == nil {
+		if rest, ok := bytes.CutPrefix(in.Begin, []byte(connect)); ok {
+			conn.SetWriteDeadline(time.Now().Add(defaultHandshake))
+			if _, err := io.WriteString(conn, "HTTP/1.0 "+connected+"\n\n"); err != nil {
+				conn.Close()
+				return err
+			}
+			conn.SetWriteDeadline(time.Time{})
+			in.Begin = rest
+		}
 		at.serveLink(link.New(conn, in.Begin), p.codec, origin{})
 		return nil
 	}

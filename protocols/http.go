@@ -163,6 +163,9 @@ func (p *httpProtocol) NextProtos() []string { return []string{"h2", "http/1.1"}
 // beginnings are those of requests whose target is no path: of HTTP/1.1, and the preface of HTTP/2.
 var beginnings = [...]string{"OPTIONS *", "CONNECT ", h2.Preface[:16]}
 
+// connectRPC is how clients of net/rpc begin in DialHTTP, which is left to package netrpc.
+const connectRPC = "CONNECT /_goRPC_ HTTP/1.0\n\n"
+
 // maxMethod is the length of a method of HTTP.
 const maxMethod = 20
 
@@ -170,6 +173,9 @@ const maxMethod = 20
 // ones, with a path behind it.
 func (p *httpProtocol) Begins(begin []byte) (is, may bool) {
 	text := string(begin)
+	if n := min(len(text), len(connectRPC)); text[:n] == connectRPC[:n] {
+		return false, n < len(connectRPC)
+	}
 	for _, b := range beginnings {
 		if strings.HasPrefix(text, b) {
 			return true, true

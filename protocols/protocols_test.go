@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/rpc"
 	"strings"
@@ -72,5 +73,38 @@ func TestAnserAndNetRPC(t *testing.T) {
 	b, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != 404 {
 		t.Fatalf("%d %s", resp.StatusCode, b)
+	}
+}
+
+// A client of net/rpc that begins with CONNECT calls the port too, also if CONNECT arrives in parts.
+func TestDialHTTP(t *testing.T) {
+	_, addr := serve(t)
+	c, err := rpc.DialHTTP("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var r reply
+	if err := c.Call("Arith.Mul", &args{7, 8}, &r); err != nil || r.C != 56 {
+		t.Fatalf("%v, %v", r, err)
+	}
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	for _, b := range []byte("CONNECT /_goRPC_ HTTP/1.0\n\n") {
+		if _, err := nc.Write([]byte{b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := make([]byte, len("HTTP/1.0 200 Connected to Go RPC\n\n"))
+	if _, err := io.ReadFull(nc, answer); err != nil || string(answer) != "HTTP/1.0 200 Connected to Go RPC\n\n" {
+		t.Fatalf("%q, %v", answer, err)
+	}
+	old := rpc.NewClient(nc)
+	defer old.Close()
+	if err := old.Call("Arith.Mul", &args{3, 5}, &r); err != nil || r.C != 15 {
+		t.Fatalf("%v, %v", r, err)
 	}
 }
