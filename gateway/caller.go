@@ -28,6 +28,11 @@ func addCaller(ctx context.Context, md anser.Metadata) {
 	if id := anser.IdentityFrom(ctx); id != nil {
 		nameIdentity(id, md)
 	}
+	addAddress(ctx, md)
+}
+
+// addAddress adds the address of the caller behind what the caller has sent.
+func addAddress(ctx context.Context, md anser.Metadata) {
 	if peer, ok := anser.PeerFrom(ctx); ok && peer.Addr != nil {
 		if host, _, err := net.SplitHostPort(peer.Addr.String()); err == nil {
 			if before := md[forwardedKey]; before != "" {

@@ -29,5 +29,12 @@ func (g *Gateway) forward(ctx context.Context, call *anser.ForwardCall) (*anser.
 	if id != nil {
 		nameIdentity(id, call.Set)
 	}
+	if before, claimed := md[forwardedKey]; claimed { // it must not be taken for the address of the caller
+		if call.Set == nil {
+			call.Set = make(anser.Metadata)
+		}
+		call.Set[forwardedKey] = before
+		addAddress(ctx, call.Set)
+	}
 	return c, e.method.name, nil
 }

@@ -74,6 +74,9 @@ type exchangedKey struct{}
 func (g *Gateway) proxy(w http.ResponseWriter, r *http.Request, route *Route, d *Destination) {
 	to, err := url.Parse(d.URL)
 	if err == nil {
+		err = misleading(r)
+	}
+	if err == nil {
 		x := &exchanged{w: w, route: route, to: to}
 		err = protocols.RunRequest(r.WithContext(context.WithValue(r.Context(), exchangedKey{}, x)), proxyMethod)
 		if x.aborted {
@@ -84,6 +87,20 @@ func (g *Gateway) proxy(w http.ResponseWriter, r *http.Request, route *Route, d 
 		g.counts.refused.Add(1)
 		protocols.WriteError(w, err)
 	}
+}
+
+// misleading returns why a request must not go on: a server could take it for another one than the
+// routes do.
+func misleading(r *http.Request) error {
+	if r.Method == http.MethodConnect {
+		return anser.Refuse(anser.Unimplemented, "the gateway opens no tunnels: send the request itself")
+	}
+	for part := range strings.SplitSeq(r.URL.Path, "/") {
+		if part == "." || part == ".." {
+			return anser.Refuse(anser.InvalidArgument, "the path %q has %q in it: send the path that is meant", r.URL.Path, part)
+		}
+	}
+	return nil
 }
 
 // proxyMethod returns the method that passes requests on.
@@ -120,9 +137,15 @@ func (g *Gateway) reverse(ctx context.Context, x *exchanged) *httputil.ReversePr
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			pr.Out.Header["X-Forwarded-For"] = pr.In.Header["X-Forwarded-For"]
 			pr.SetXForwarded()
-			if x.route.Strip {
-				pr.Out.URL.Path, pr.Out.URL.RawPath = x.route.stripped(pr.In.URL.Path), ""
+			// Behind another protocol than WebSocket, such as h2c, there would be requests that the
+			// gateway does not see.
+			if !strings.EqualFold(pr.Out.Header.Get("Upgrade"), "websocket") {
+				for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
+					pr.Out.Header.Del(name)
+				}
 			}
+			pr.Out.URL.Path, pr.Out.URL.RawPath = x.route.stripped(pr.In.URL.Path), x.route.strippedRaw(pr.In.URL.RawPath)
+			pr.Out.URL.RawQuery = pr.In.URL.RawQuery // nothing here depends on it
 			pr.SetURL(x.to)
 			pr.Out.Host = pr.In.Host
 			g.nameCaller(ctx, pr.Out.Header)
@@ -148,8 +171,14 @@ func (g *Gateway) reverse(ctx context.Context, x *exchanged) *httputil.ReversePr
 func (g *Gateway) nameCaller(ctx context.Context, h http.Header) {
 	md := make(anser.Metadata)
 	addCaller(ctx, md)
+	for name := range h {
+		switch strings.ReplaceAll(strings.ToLower(name), "_", "-") { // CGI and its kin make them the same
+		case callerKey, groupsKey:
+			delete(h, name)
+		}
+	}
 	for _, key := range []string{callerKey, groupsKey} {
-		if h.Del(key); md[key] != "" {
+		if md[key] != "" {
 			h.Set(key, md[key])
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // methods are the methods of all services, as the server offers them: each as "arith/Arith.Mul",
-// and without the service in front.
+// and without the service in front unless the name itself has a slash.
 type methods struct {
 	gateway *Gateway
 	offered atomic.Pointer[map[string]*entry] // by name; never changed
@@ -119,6 +119,9 @@ func (t *methods) entriesLocked() map[string]*entry {
 		for name, m := range t.services[u] {
 			full := u.name + "/" + name
 			list[full] = &entry{name: full, method: m, service: u, among: []*upstream{u}}
+			if strings.Contains(name, "/") {
+				continue // the name alone could be that of a method of another service
+			}
 			if e := list[name]; e != nil {
 				e.service, e.among = nil, append(e.among, u)
 			} else {

@@ -101,6 +101,20 @@ func (r *Route) stripped(path string) string {
 	return cmp.Or(strings.TrimPrefix(path, strings.TrimSuffix(r.Path, "/")), "/")
 }
 
+// strippedRaw is stripped for a path in which bytes may be escaped.
+func (r *Route) strippedRaw(raw string) string {
+	if !r.Strip || raw == "" {
+		return raw
+	}
+	for range len(strings.TrimSuffix(r.Path, "/")) {
+		if raw[0] == '%' {
+			raw = raw[2:]
+		}
+		raw = raw[1:]
+	}
+	return cmp.Or(raw, "/")
+}
+
 // find returns the route for a request, or nil.
 func (c *Config) find(a *ask) *Route {
 	for i := range c.Routes {

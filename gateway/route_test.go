@@ -146,7 +146,7 @@ func TestProxy(t *testing.T) {
 				return
 			}
 			defer conn.Close()
-			rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 			rw.Flush()
 			line, _ := rw.ReadString('\n')
 			rw.WriteString("echo " + line)
@@ -169,7 +169,7 @@ routes:
 `))
 	url := "http://" + addr
 	status, body := post(t, url+"/old/a%2Fb?x=1", "body", "Gateway-Caller", "liar", "X-Forwarded-For", "10.1.1.1")
-	if want := `POST /base/a/b?x=1 host=` + addr + ` for=10.1.1.1, 127.0.0.1 caller=""`; status != 200 || body != want {
+	if want := `POST /base/a%2Fb?x=1 host=` + addr + ` for=10.1.1.1, 127.0.0.1 caller=""`; status != 200 || body != want {
 		t.Errorf("%d %s\nwant %s", status, body, want)
 	}
 	if status, body := post(t, url+"/dead/x", ""); status != 503 || !strings.Contains(body, "does not answer") || g.Stats().ProxyFailed != 1 {
@@ -200,7 +200,7 @@ routes:
 	upgrade(t, addr)
 }
 
-// upgrade speaks another protocol through the gateway.
+// upgrade speaks as over a WebSocket through the gateway.
 func upgrade(t *testing.T, addr string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+addr+"/old/upgrade", nil)
@@ -208,7 +208,7 @@ func upgrade(t *testing.T, addr string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Connection", "Upgrade")
-	req.Header.Set("Upgrade", "echo")
+	req.Header.Set("Upgrade", "websocket")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -73,8 +73,8 @@ type browsers struct {
 }
 
 // allows reports whether a request with these headers may be served. local says that the client is
-// on the machine of the server, secure that the connection has TLS, get that the request can be sent
-// by any page without its origin, and site what the browser says of the page (Sec-Fetch-Site).
+// on the machine of the server, secure that the connection has TLS, get that any page can send the
+// request without its origin, and site what the browser says of the page (Sec-Fetch-Site).
 func (b *browsers) allows(origin, site, authority string, local, secure, get bool) bool {
 	if origin != "" && b.allowsOrigin(origin) {
 		return true
