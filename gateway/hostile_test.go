@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -131,5 +132,37 @@ func TestForwardedFor(t *testing.T) {
 	}
 	if status, body := post(t, "http://"+addr+"/Where.From", `{}`, "X-Forwarded-For", "10.0.0.1"); status != 200 || body != `{"From":"10.0.0.1, 127.0.0.1"}` {
 		t.Errorf("%d %s", status, body)
+	}
+}
+
+// A client of rpcx is told which payloads the gateway passes on.
+func TestRPCXPayloads(t *testing.T) {
+	r := registry.NewMemory()
+	serve(t, r, registry.Instance{Service: "arith"}, arith)
+	g, addr := start(t, r, new(gateway.Config))
+	await(t, g, "arith", 1)
+	for serialization, want := range []string{
+		"raw bytes is not served for method \"Arith.Mul\", which a gateway passes on: use JSON or protobuf", `{"C":56}`, "",
+		"MessagePack is not served for method \"Arith.Mul\", which a gateway passes on: use JSON or protobuf", "Thrift is not served",
+	} {
+		if want == "" {
+			continue
+		}
+		request := []byte{8, 0, 0, byte(serialization) << 4, 0, 0, 0, 0, 0, 0, 0, 1}
+		body := "\x00\x00\x00\x05Arith\x00\x00\x00\x03Mul\x00\x00\x00\x00\x00\x00\x00\x0d" + `{"A":7,"B":8}`
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.Write(append(append(request, 0, 0, 0, byte(len(body))), body...))
+		head := make([]byte, 16)
+		if _, err := io.ReadFull(c, head); err != nil {
+			t.Fatal(err)
+		}
+		answer := make([]byte, binary.BigEndian.Uint32(head[12:]))
+		if _, err := io.ReadFull(c, answer); err != nil || !strings.Contains(string(answer), want) {
+			t.Errorf("serialization %d: %q, %v, want %s", serialization, answer, err, want)
+		}
 	}
 }

@@ -38,6 +38,9 @@ var (
 
 // codecOf returns the codec of a serialization for the messages of a method, or nil.
 func codecOf(s rpcxwire.Serialization, m *exchange.Method) codec.Codec {
+	if m != nil && m.Passed && s != rpcxwire.JSON && s != rpcxwire.Protobuf {
+		return nil // it cannot be translated
+	}
 	switch s {
 	case rpcxwire.Raw:
 		return raw
@@ -83,6 +86,8 @@ func (c *conn) begin(h *rpcxwire.Head, f *rpcxwire.Front) (*request, *anser.Erro
 		return q, q.reject(anser.InvalidArgument, "%v", err)
 	case q.method != nil && q.method.Own:
 		return q, q.reject(anser.Unimplemented, "method %q is not served to rpcx clients", name)
+	case q.codec == nil && h.Serialization < rpcxwire.Thrift && q.method != nil:
+		return q, q.reject(anser.Unimplemented, "%v is not served for method %q, which a gateway passes on: use JSON or protobuf (client.Option.SerializeType)", h.Serialization, name)
 	case q.codec == nil:
 		return q, q.reject(anser.Unimplemented, "%v is not served: use MessagePack, JSON, protobuf or raw bytes (client.Option.SerializeType)", h.Serialization)
 	case f.Payload > c.most: // Admit says it, in the words of the server

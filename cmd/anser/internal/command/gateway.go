@@ -69,7 +69,7 @@ Exit codes: 0 interrupted; 1 the gateway failed; 2 wrong use, or a mistake in th
 	f.registry.add(c)
 	c.Flags().StringVar(&f.listen, "listen", "", "address of the port, in place of the one in the configuration (default "+defaultGateway+")")
 	c.Flags().StringVar(&f.document, "document", "", "name of a configuration in the registry, in place of a FILE")
-	c.Flags().BoolVar(&f.public, "public", false, "listen on addresses other than loopback without TLS or without authentication")
+	c.Flags().BoolVar(&f.public, "insecure-public", false, "listen on addresses other than loopback without TLS or without authentication")
 	c.Flags().BoolVar(&f.verbose, "verbose", false, "log each change, and not only what went wrong")
 	c.AddCommand(newGatewayCheck(s), newGatewayDiff(s), newGatewayPut(s), newGatewayShow(s))
 	return c

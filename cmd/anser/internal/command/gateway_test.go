@@ -122,6 +122,8 @@ func TestGatewayConfigurations(t *testing.T) {
 		{[]string{"gateway", one, "--document", "edge", "--registry", registry}, 2, "not both"},
 		{[]string{"gateway", bad, "--registry", registry}, 2, "unknown key"},
 		{[]string{"gateway", "--document", "none", "--registry", registry}, 2, "no configuration"},
+		{[]string{"gateway", "--listen", "0.0.0.0:0", "--registry", registry}, 1, "accept the risk with --insecure-public"},
+		{[]string{"gateway", "--insecure-public", "--document", "none", "--registry", registry}, 2, "no configuration"},
 	} {
 		got := run(t, c.args...)
 		if got.code != c.code || !strings.Contains(got.out+got.err, c.want) {
