@@ -43,8 +43,8 @@ func sendRaw(t *testing.T, addr, request string) string {
 	return resp.Status + " " + string(b)
 }
 
-// A server of HTTP gets nothing that it could take for another request than the routes do, and no name
-// of a caller that the caller has chosen.
+// A server of HTTP gets nothing that it could take for another request than the routes do,
+// and no name of a caller that the caller has chosen.
 func TestProxyHostile(t *testing.T) {
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if protocol := r.Header.Get("Upgrade"); protocol != "" {
