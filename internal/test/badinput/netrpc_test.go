@@ -123,7 +123,7 @@ func oldRows() []oldRow {
 		rpc2(81, "an empty batch", "[]", "-32600"),
 		rpc2(82, "an id that is an object", `{"jsonrpc":"2.0","method":"Bad.Tree","params":{},"id":{}}`, "-32600"),
 		{number: 83, name: "JSON-RPC 2.0: invalid JSON", json: true, kind: closes, send: []byte(`{"jsonrpc":"2.0","method":"No"}{"jsonrpc":"2.0",,}`), answer: "-32700"},
-		{number: 84, name: "JSON: 5 MiB", json: true, kind: closes, send: []byte(`{"method":"Bad.Tree","params":["` + strings.Repeat("x", 5<<20) + `"],"id":1}`)},
+		{number: 84, name: "JSON: 5 MiB", json: true, kind: fails, send: []byte(`{"method":"Bad.Tree","params":["` + strings.Repeat("x", 5<<20) + `"],"id":1}` + jsonGood), answer: "Server.MaxMessage"},
 		{number: 101, name: "gob: no token", auth: true, kind: closes, send: oldCalls("Bad.Tree", OldTree{}), answer: "unauthenticated"},
 		{number: 102, name: "gob: a wrong token", auth: true, kind: closes, send: oldCalls(netrpc.LoginMethod, "a tokem"), answer: "unauthenticated"},
 		{number: 102, name: "gob: a wrong token of another length", auth: true, kind: closes, send: oldCalls(netrpc.LoginMethod, "no"), answer: "unauthenticated"},
