@@ -36,7 +36,7 @@ func TestNeighbours(t *testing.T) {
 	}
 	for _, over := range transports {
 		t.Run(over.name, func(t *testing.T) {
-			g := newTarget(t, over)
+			g := newTarget(t, over, anser.MaxInFlight(100_000)) // one client alone may use up the default
 			g.settle(t)
 			each(t, false, row.sentQuickly, func(t *testing.T, r row) {
 				holdRatio(t, func() time.Duration {
