@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/anser-rpc/anser/internal/rawjson"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/rawjson"
 )
 
 var _ codec.Codec = rawjson.Codec{}
