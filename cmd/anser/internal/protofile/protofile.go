@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
@@ -127,10 +128,12 @@ func Text(imports []string, name string) ([]byte, error) {
 	return (&sources{imports: imports, read: map[string][]byte{}}).open(name)
 }
 
-// sources reads the files of a compilation, each once.
+// sources reads the files of a compilation, each once. The compilers open several at a time.
 type sources struct {
 	imports []string
-	read    map[string][]byte // by name
+
+	mu   sync.Mutex        // guards read, and is held while a file is read
+	read map[string][]byte // by name
 }
 
 // maxFile is the largest .proto file that is read.
@@ -138,6 +141,8 @@ const maxFile = 16 << 20
 
 // open returns the text of the file that is imported by the name.
 func (s *sources) open(name string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if text, ok := s.read[name]; ok {
 		return text, nil
 	}
