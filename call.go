@@ -10,15 +10,15 @@ import "context"
 func Call[R, A any](ctx context.Context, c *Client, method string, in *A, opts ...CallOption) (*R, error) {
 	var x callState
 	if err := c.begin(ctx, &x, method, in, (*R)(nil), nil, opts); err != nil {
-		return nil, err
+		return nil, x.end(c, err)
 	}
 	out, err := new(R), error(nil)
 	if x.k == nil {
-		err = c.callWithMode(ctx, method, in, out, x.o)
+		err = c.callWithMode(x.context(ctx), method, in, out, x.o, x.by)
 	} else {
-		err = c.complete(ctx, &x, out, true)
+		err = c.complete(x.context(ctx), &x, out, true)
 	}
-	if err != nil {
+	if err = x.end(c, err); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -45,6 +45,7 @@ type Client struct {
 	ctx           context.Context // ends with Close
 	cancel        context.CancelFunc
 	wg            sync.WaitGroup
+	reported      bool // the observers know the client; written by Dial
 
 	mu      sync.Mutex // guards the fields below
 	closed  bool
@@ -130,13 +131,14 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 				o = &c.o.call
 			}
 			if o.oneway {
-				return c.send(ctx, inv.Method, inv.Request, o)
+				return c.send(ctx, inv.Method, inv.Request, o, nil)
 			}
 			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, o, nil)
 		})
 	}
 	if src.resolver == nil {
 		c.fix(src.fixed)
+		c.observeMade()
 		return c, nil
 	}
 	snap := new(lastknown.File)
@@ -149,6 +151,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	if store := c.unfollowedRules(); store != nil {
 		c.wg.Go(func() { c.lookForRules(store) })
 	}
+	c.observeMade()
 	return c, nil
 }
 
@@ -219,6 +222,9 @@ type callState struct {
 	codec codec.Codec
 	e     *endpoint // of the attempt, or nil if there was none to pick
 	fault *Error    // of the attempt
+
+	followed *followedCall // of which observers learn, or nil
+	by       *answer       // gets the attempt that was answered, or nil
 }
 
 // begin makes the first attempt of a call, which is nearly always the last, and returns when its
@@ -233,7 +239,8 @@ type callState struct {
 // the path of a call: the less of its stack a caller uses, the less must come back into the caches
 // after the wait. See decision 31.
 //
-// o is nil before the interceptors have run, and set after them.
+// o is nil before the interceptors have run, and set after them. The caller ends the call with
+// x.end, and goes on with the context x.context.
 func (c *Client) begin(ctx context.Context, x *callState, name string, in, out any, o *callOptions, opts []CallOption) error {
 	if o == nil {
 		if ctx == nil || !c.exists() {
@@ -242,6 +249,9 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 		o = &c.o.call
 		if len(opts) > 0 {
 			o = o.with(opts)
+		}
+		if c.o.observers.followCalls() {
+			ctx = c.beginFollowed(ctx, x, name)
 		}
 		if o.mode == Failsafe || o.mode == Failback || c.intercepts(name) {
 			x.o = o
@@ -253,7 +263,11 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 		return err
 	}
 	k := c.pool.getCall()
-	k.began = mono.Now()
+	if x.followed == nil {
+		k.began = mono.Now()
+	} else {
+		k.began = x.followed.began
+	}
 	codec, fault := c.encode(ctx, k, m, in, out, o)
 	if fault != nil {
 		if o.trailer != nil {
@@ -299,8 +313,8 @@ func (c *Client) complete(ctx context.Context, x *callState, out any, fresh bool
 	}
 	if fault != nil || e == nil {
 		fault = newAttempts(c, x, out).run(ctx, k, e, fault)
-	} else if o.inv != nil {
-		o.inv.answered(e.Instance().Address, 0)
+	} else if o.inv != nil || x.by != nil {
+		noteAnswer(o, x.by, e, 0)
 	}
 	if o.trailer != nil {
 		*o.trailer = metadataOf(k.trailers)
@@ -317,12 +331,15 @@ func (c *Client) complete(ctx context.Context, x *callState, out any, fresh bool
 func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOptions, opts []CallOption) error {
 	var x callState
 	if err := c.begin(ctx, &x, name, in, out, o, opts); err != nil {
-		return err
+		return x.end(c, err)
 	}
+	var err error
 	if x.k == nil {
-		return c.callWithMode(ctx, name, in, out, x.o)
+		err = c.callWithMode(x.context(ctx), name, in, out, x.o, x.by)
+	} else {
+		err = c.complete(x.context(ctx), &x, out, false)
 	}
-	return c.complete(ctx, &x, out, false)
+	return x.end(c, err)
 }
 
 // method returns the client's state for a method, from its first call on.
@@ -377,6 +394,9 @@ func (c *Client) Close() error {
 	}
 	c.wg.Wait()
 	c.cluster.Join()
+	if c.reported {
+		c.o.observers.ended(c)
+	}
 	return err
 }
 

@@ -74,7 +74,7 @@ func (k *call) start(ctx context.Context, e *endpoint, m *clientMethod) (*caller
 			return nil, err
 		}
 	}
-	if k.compression != nil || e.Host.observers != nil {
+	if k.compression != nil || e.Host.observers.followMessages() {
 		if err := k.prepare(ctx, e, conn, m); err != nil {
 			return nil, err
 		}
@@ -121,7 +121,7 @@ func (k *call) prepare(ctx context.Context, e *endpoint, conn *callerHalf, m *cl
 			return err
 		}
 	}
-	if e.Host.observers != nil {
+	if e.Host.observers.followMessages() {
 		return k.observe(ctx, e, m)
 	}
 	return nil

@@ -108,7 +108,7 @@ func (q *failbacks) stats() FailbackStats {
 // failback makes one attempt, and queues the call if the failure allows a retry. o has the mode
 // Failfast.
 func (c *Client) failback(ctx context.Context, name string, in, out any, o *callOptions) error {
-	err := c.callInside(ctx, name, in, out, o)
+	err := c.callInside(ctx, name, in, out, o, nil)
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return err
@@ -273,7 +273,7 @@ func (q *failbacks) try(it *queued) {
 	defer cancel()
 	defer context.AfterFunc(q.c.ctx, cancel)()
 	o := it.o
-	err := q.c.callInside(ctx, it.method.name, it.in, it.out, &o)
+	err := q.c.callInside(ctx, it.method.name, it.in, it.out, &o, nil)
 	it.tries++
 	if err == nil {
 		q.ended(it, nil, true)

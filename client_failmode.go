@@ -18,8 +18,9 @@ func (c *Client) noInstance(route *Route) *Error {
 	return failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
 }
 
-// callWithMode makes a call with options of its own, starting outside the interceptors.
-func (c *Client) callWithMode(ctx context.Context, name string, in, out any, o *callOptions) error {
+// callWithMode makes a call with options of its own, starting outside the interceptors. by, if it
+// is not nil, gets the attempt that was answered.
+func (c *Client) callWithMode(ctx context.Context, name string, in, out any, o *callOptions, by *answer) error {
 	mode := o.mode
 	if inside := mode.inside(); inside != mode {
 		inner := *o
@@ -28,24 +29,32 @@ func (c *Client) callWithMode(ctx context.Context, name string, in, out any, o *
 	}
 	switch mode {
 	case Failsafe:
-		return c.ignore(name, out, c.callInside(ctx, name, in, out, o))
+		return c.ignore(name, out, c.callInside(ctx, name, in, out, o, by))
 	case Failback:
 		return c.failback(ctx, name, in, out, o)
 	}
-	return c.callInside(ctx, name, in, out, o)
+	return c.callInside(ctx, name, in, out, o, by)
 }
 
-// callInside makes the call through the interceptors.
-func (c *Client) callInside(ctx context.Context, name string, in, out any, o *callOptions) error {
+// callInside makes the call through the interceptors. by is as for callWithMode.
+func (c *Client) callInside(ctx context.Context, name string, in, out any, o *callOptions, by *answer) error {
 	switch {
 	case c.chain != nil:
 		inv := newInvocation(c, name, in, out, o)
 		inv.Oneway = o.oneway
-		return c.runInterceptors(ctx, inv)
+		err := c.runInterceptors(ctx, inv)
+		if by != nil {
+			by.address, by.attempt = inv.Address, inv.Attempt
+		}
+		return err
 	case o.oneway:
-		return c.send(ctx, name, in, o)
+		return c.send(ctx, name, in, o, by)
 	}
-	return c.invoke(ctx, name, in, out, o, nil)
+	x := callState{by: by}
+	if err := c.begin(ctx, &x, name, in, out, o, nil); err != nil {
+		return err
+	}
+	return c.complete(ctx, &x, out, false)
 }
 
 // ignore logs the error of a call with the mode Failsafe and returns nil, unless the client had no
@@ -120,9 +129,7 @@ func (c *Client) invokeSpecial(ctx context.Context, k *call, a *attempts) error 
 		fault = failure(InvalidArgument, NotSent, PhaseEncode, nil, "there is no fail mode %d", a.o.mode)
 	}
 	if fault == nil && e != nil {
-		if a.o.inv != nil {
-			a.o.inv.answered(e.Instance().Address, int(k.frame[attemptOffset]))
-		}
+		a.answered(e, int(k.frame[attemptOffset]))
 	} else if e == nil && fault != nil {
 		fault = a.final(fault)
 	} else {

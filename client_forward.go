@@ -23,6 +23,11 @@ func (c *Client) forward(ctx context.Context, f forwarding) stopper {
 		p.finish(err)
 		return p
 	}
+	if c.o.observers.followCalls() {
+		p.followed = c.callBegan(ctx, followedCall{method: f.method, oneway: p.o.oneway, forward: true})
+		ctx = p.followed.ctx
+		p.ctx = ctx
+	}
 	switch {
 	case p.o.mode == Failsafe || p.o.mode == Failback:
 		p.finish(failure(FailedPrecondition, NotSent, PhaseNone, nil, "a client with the fail mode %s cannot pass calls on: it makes replies of its own", p.o.mode))
@@ -225,7 +230,7 @@ func (p *pending) forwardWaiting(f *forwarding) {
 	p.later = l
 	p.mu.Unlock()
 	name := f.method
-	go func() { p.finish(p.c.callWithMode(l.ctx, name, &in, out, &o)) }()
+	go func() { p.finish(p.c.callWithMode(l.ctx, name, &in, out, &o, p.by())) }()
 }
 
 // report passes the result of the call on. It is the last use of the call.
@@ -274,7 +279,7 @@ func (c *Client) openForward(ctx context.Context, f forwarding) (*stream, error)
 			}
 		}
 	})
-	r := streamOpening{client: c, method: f.method}
+	r := streamOpening{client: c, method: f.method, forward: true}
 	return r.open(f.carry(ctx), []CallOption{asReceived})
 }
 

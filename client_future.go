@@ -113,6 +113,8 @@ type pending struct {
 	e     *endpoint
 	end   forwardEnd // gets the result in place of waiting goroutines; nil for a future
 
+	followed *followedCall // of which observers learn, or nil
+
 	over atomic.Bool
 
 	// Guarded by the mutex of the client's watches.
@@ -141,6 +143,11 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 	p.c, p.ctx, p.out, p.o = c, ctx, out, &c.o.call
 	if len(opts) > 0 {
 		p.o = p.o.with(opts)
+	}
+	if c.o.observers.followCalls() {
+		p.followed = c.callBegan(ctx, followedCall{method: name})
+		ctx = p.followed.ctx
+		p.ctx = ctx
 	}
 	if c.intercepts(name) || p.o.mode > Failtry || p.o.pinned {
 		go p.perform(name, in)
@@ -226,6 +233,16 @@ func (p *pending) failed(fault *Error) {
 
 // finish records that the call is over, and wakes the waiting goroutines.
 func (p *pending) finish(err error) {
+	if f := p.followed; f != nil {
+		p.followed = nil
+		if p.e != nil {
+			f.by.address = p.e.Instance().Address
+			if p.later != nil {
+				f.by.attempt = p.later.attempts.sent
+			}
+		}
+		p.c.callEnded(f, err)
+	}
 	p.mu.Lock()
 	p.err = err
 	p.over.Store(true)
@@ -248,6 +265,14 @@ func (p *pending) finish(err error) {
 	if p.end != nil {
 		p.report()
 	}
+}
+
+// by returns where the attempt that is answered is noted, or nil.
+func (p *pending) by() *answer {
+	if p.followed == nil {
+		return nil
+	}
+	return &p.followed.by
 }
 
 func wake(w chan struct{}) {

@@ -87,5 +87,5 @@ func (p *pending) makeLater() *laterAttempts {
 // perform makes a call through interceptors, or several attempts at once, in functions that return
 // when it is over.
 func (p *pending) perform(name string, in any) {
-	p.finish(p.c.callWithMode(p.makeLater().ctx, name, in, p.out, p.o))
+	p.finish(p.c.callWithMode(p.makeLater().ctx, name, in, p.out, p.o, p.by()))
 }

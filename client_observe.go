@@ -1,6 +1,104 @@
 package anser
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/anser-rpc/anser/internal/mono"
+)
+
+// followedCall is a call, with all its attempts, of which observers learn. It is pooled.
+type followedCall struct {
+	ctx                     context.Context // with which the call continues
+	method                  string
+	began                   mono.Time
+	by                      answer
+	stream, oneway, forward bool
+}
+
+// answer is the attempt of a call that was answered.
+type answer struct {
+	address string
+	attempt int
+}
+
+var followedCalls = sync.Pool{New: func() any { return new(followedCall) }}
+
+// callBegan tells the observers that a call begins, which f describes.
+func (c *Client) callBegan(ctx context.Context, f followedCall) *followedCall {
+	p := followedCalls.Get().(*followedCall)
+	*p = f
+	p.ctx, p.began = ctx, mono.Now()
+	c.observeBegin(p)
+	return p
+}
+
+func (c *Client) observeBegin(f *followedCall) {
+	defer c.recoverObserver(f)
+	info := f.info(c)
+	f.ctx = c.o.observers.callBegan(f.ctx, &info)
+}
+
+// callEnded tells the observers that a call has ended. It is the last use of f.
+func (c *Client) callEnded(f *followedCall, err error) {
+	c.observeEnd(f, err)
+	*f = followedCall{}
+	followedCalls.Put(f)
+}
+
+func (c *Client) observeEnd(f *followedCall, err error) {
+	defer c.recoverObserver(f)
+	info := f.info(c)
+	info.Duration, info.Err, info.Address, info.Attempt = mono.Since(f.began), err, f.by.address, f.by.attempt
+	if e, ok := err.(*Error); ok {
+		info.Address, info.Attempt = e.Address, e.Attempt
+	}
+	c.o.observers.callEnded(f.ctx, &info)
+}
+
+func (f *followedCall) info(c *Client) CallInfo {
+	return CallInfo{Method: f.method, Target: c.target, Stream: f.stream, Oneway: f.oneway, Forward: f.forward}
+}
+
+// recoverObserver is deferred around observers of whole calls, which must not change their result.
+func (c *Client) recoverObserver(f *followedCall) {
+	if p := recover(); p != nil {
+		c.o.log.Error("an observer of a call panicked", "method", f.method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	}
+}
+
+// beginFollowed begins a call of which observers learn, and returns its context.
+//
+//go:noinline
+func (c *Client) beginFollowed(ctx context.Context, x *callState, name string) context.Context {
+	x.followed = c.callBegan(ctx, followedCall{method: name})
+	x.by = &x.followed.by
+	return x.followed.ctx
+}
+
+// context returns the context with which the call goes on.
+func (x *callState) context(ctx context.Context) context.Context {
+	if x.followed != nil {
+		return x.followed.ctx
+	}
+	return ctx
+}
+
+// end ends the call with err, which it returns.
+func (x *callState) end(c *Client, err error) error {
+	if x.followed != nil {
+		c.callEnded(x.followed, err)
+	}
+	return err
+}
+
+// observeMade tells the observers of the client, once it is complete.
+func (c *Client) observeMade() {
+	c.reported = true
+	c.o.observers.made(c)
+}
 
 // observe notifies the client's observers of an attempt that is about to be sent. An attempt that
 // they refuse is over.
@@ -22,6 +120,7 @@ func (k *call) observe(ctx context.Context, e *endpoint, m *clientMethod) *Error
 // observeReply notifies the observers of the result of an attempt.
 func (k *call) observeReply(e *endpoint, m *clientMethod, err *Error) {
 	ctx, info := k.observed, k.message(e, m)
+	info.Duration = mono.Since(k.began)
 	k.observed = nil
 	if err == nil {
 		info.Bytes = len(k.reply())

@@ -18,20 +18,22 @@ func (c *Client) Send(ctx context.Context, method string, in any, opts ...CallOp
 		fault.Method = method
 		return fault
 	}
-	if o.mode == Failsafe || o.mode == Failback {
-		return c.callWithMode(ctx, method, in, nil, o)
+	var f *followedCall
+	var by *answer
+	if c.o.observers.followCalls() {
+		f = c.callBegan(ctx, followedCall{method: method, oneway: true})
+		ctx, by = f.ctx, &f.by
 	}
-	if c.intercepts(method) {
-		inv := newInvocation(c, method, in, nil, o)
-		inv.Oneway = true
-		return c.runInterceptors(ctx, inv)
+	err := c.callWithMode(ctx, method, in, nil, o, by)
+	if f != nil {
+		c.callEnded(f, err)
 	}
-	return c.send(ctx, method, in, o)
+	return err
 }
 
 // send makes the attempts of a oneway call. The first one that is handed to a connection is the
-// last.
-func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) error {
+// last. by, if it is not nil, gets the attempt that was handed over.
+func (c *Client) send(ctx context.Context, name string, in any, o *callOptions, by *answer) error {
 	m, err := c.method(name)
 	if err != nil {
 		return err
@@ -56,13 +58,11 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 	}
 	if e != nil {
 		if fault = k.attempt(ctx, e, m); fault == nil {
-			if o.inv != nil {
-				o.inv.answered(e.Instance().Address, 0)
-			}
+			noteAnswer(o, by, e, 0)
 			return nil
 		}
 	}
-	if fault = (&attempts{c: c, o: o, m: m}).run(ctx, k, e, fault); fault != nil {
+	if fault = (&attempts{c: c, o: o, m: m, by: by}).run(ctx, k, e, fault); fault != nil {
 		fault.Method = name
 		return fault
 	}

@@ -41,13 +41,14 @@ type attempts struct {
 	elsewhere bool      // the last attempt found no connection: the next one goes to a connected instance
 	tried     []*balance.Endpoint
 	list      []AttemptInfo
+	by        *answer // gets the attempt that is answered, or nil
 }
 
 // newAttempts is not inlined for the sake of the frame of complete.
 //
 //go:noinline
 func newAttempts(c *Client, x *callState, out any) *attempts {
-	return &attempts{c: c, o: x.o, m: x.m, codec: x.codec, out: out}
+	return &attempts{c: c, o: x.o, m: x.m, codec: x.codec, out: out, by: x.by}
 }
 
 // run makes attempts until one succeeds, and decodes its reply. e and err are as for next.
@@ -60,11 +61,22 @@ func (a *attempts) run(ctx context.Context, k *call, e *endpoint, err *Error) *E
 		}
 		a.prepare(bounded, k)
 		if err = a.attempt(bounded, k, e); err == nil {
-			if a.o.inv != nil {
-				a.o.inv.answered(e.Instance().Address, a.sent)
-			}
+			a.answered(e, a.sent)
 			return nil
 		}
+	}
+}
+
+// answered records the attempt that was answered.
+func (a *attempts) answered(e *endpoint, attempt int) { noteAnswer(a.o, a.by, e, attempt) }
+
+// noteAnswer records the attempt of a call that was answered, for interceptors and observers.
+func noteAnswer(o *callOptions, by *answer, e *endpoint, attempt int) {
+	if o.inv != nil {
+		o.inv.answered(e.Instance().Address, attempt)
+	}
+	if by != nil {
+		by.address, by.attempt = e.Instance().Address, attempt
 	}
 }
 

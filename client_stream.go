@@ -24,6 +24,9 @@ type streamOpening struct {
 	end     context.CancelFunc
 	codec   codec.Codec
 	stream  *stream // that was opened
+
+	forward  bool          // a server passes it on
+	followed *followedCall // of which observers learn, or nil
 }
 
 // clientStream is the state of a stream on the side that opened it.
@@ -35,7 +38,8 @@ type clientStream struct {
 	method   *clientMethod
 	end      context.CancelFunc // of the stream's context
 
-	unbind func() bool // from the stream's context; guarded by the client's mu
+	unbind   func() bool   // from the stream's context; guarded by the client's mu
+	followed *followedCall // of which observers learn, or nil
 }
 
 // open opens the stream, through the interceptors.
@@ -54,6 +58,10 @@ func (r *streamOpening) open(ctx context.Context, opts []CallOption) (*stream, e
 	} else {
 		r.life, r.end = context.WithCancel(ctx)
 	}
+	if r.client.o.observers.followCalls() {
+		r.followed = r.client.callBegan(r.life, followedCall{method: r.method, stream: true, forward: r.forward})
+		r.life = r.followed.ctx
+	}
 	inv := &Invocation{Method: r.method, Request: r.first, Stream: true, options: o, stream: r.openThrough}
 	var err error
 	if !r.client.intercepts(r.method) {
@@ -66,8 +74,11 @@ func (r *streamOpening) open(ctx context.Context, opts []CallOption) (*stream, e
 	if err == nil {
 		return r.stream, nil
 	}
-	if r.stream != nil {
+	switch {
+	case r.stream != nil:
 		r.stream.cancel(failure(Canceled, OutcomeUnknown, PhaseNone, err, "an interceptor failed after the stream was opened"))
+	case r.followed != nil:
+		r.client.callEnded(r.followed, err)
 	}
 	r.end()
 	return nil, err
@@ -128,7 +139,7 @@ func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
 		errors.As(err, &fault)
 		return fault
 	}
-	o := &clientStream{client: c, method: m, end: r.end}
+	o := &clientStream{client: c, method: m, end: r.end, followed: r.followed}
 	empty, fault := r.encode(ctx, o, inv.Request)
 	if fault != nil {
 		return fault
@@ -186,7 +197,7 @@ func (r *streamOpening) start(ctx context.Context, e *endpoint, o *clientStream)
 		return fault
 	}
 	k.shrinkTimeout(r.life)
-	if e.Host.observers != nil {
+	if e.Host.observers.followMessages() {
 		if fault = k.observe(ctx, e, o.method); fault != nil {
 			return fault
 		}
@@ -302,6 +313,10 @@ func (o *clientStream) over(st *stream, err *Error) {
 	}
 	if o.call.observed != nil {
 		o.observeEnd(err)
+	}
+	if o.followed != nil {
+		o.followed.by.address = o.endpoint.Instance().Address
+		o.client.callEnded(o.followed, asError(err))
 	}
 	st.release(o.client)
 	o.conn.closeDedicated()

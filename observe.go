@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/anser-rpc/anser/registry"
@@ -32,6 +33,18 @@ type Observer struct {
 	// handshake failed, or it was refused.
 	ConnFailed func(c ConnInfo, err error)
 
+	// CallBegan is called once for a call, and returns the context with which it continues: ctx, or
+	// one that is derived from it, for example with a span. On the client that is before the
+	// interceptors and all attempts, which get the context. On the server it is before Request, and
+	// the handler gets the context. It is not called for calls that a server refuses before that.
+	CallBegan func(ctx context.Context, c CallInfo) context.Context
+	// CallEnded is called once at the end of a call, with the context that CallBegan returned. On
+	// the client that is after all attempts, and for a stream after its last message. On the server
+	// it is after the reply was encoded and before it is sent. A server also calls it for each call
+	// that it refuses, with the context of the call, or with [context.Background] if it was refused
+	// before it had one.
+	CallEnded func(ctx context.Context, c CallInfo)
+
 	// Request is called before a request is sent, on the client once per attempt, and on the server
 	// after the request was received and admitted, before it is decoded. An error refuses the
 	// attempt or call, which does not run; unless it is an [*Error] it has the code
@@ -54,6 +67,12 @@ type Observer struct {
 	// Withdrawn is called for the attempt to deregister when the server stops.
 	Withdrawn func(in registry.Instance, err error)
 
+	// Made is called with each new *Server or *Client, by [NewServer] and [Dial]. Ended is called
+	// once with it at the end of Shutdown or Close. Clients for the sessions of a server are not
+	// reported.
+	Made  func(side any)
+	Ended func(side any)
+
 	// Health is called when a client takes an instance out of use or back, entirely or for one
 	// method: see [OutlierDetection] and [Breaker]. Events are delivered one at a time.
 	Health func(e HealthEvent)
@@ -68,6 +87,46 @@ type ConnInfo struct {
 	Peer Peer
 }
 
+// CallInfo describes a call for an [Observer]. The times and sizes, Address, Attempt and Err are
+// known when the call has ended; a server knows Queue and Attempt from the beginning.
+type CallInfo struct {
+	Server bool // true on the server
+	// Method is canonical on the server. It is "" for a call of a method that the server does not
+	// serve, since callers could invent any number of names.
+	Method string
+	// Target is, on the client, the target that it was dialed with.
+	Target  string
+	Stream  bool
+	Oneway  bool
+	Forward bool // a server forwards the call: see [Forward]
+	// Replayed is true on a server for a call that was answered with the reply of an earlier one
+	// with the same idempotency key.
+	Replayed bool
+	// Address is, on the client, that of the instance of the last attempt; "" if there was none.
+	Address string
+	Attempt int // number of the last attempt, from 0; on the server, of this one
+
+	// Duration is the time of the whole call: on the client from the beginning to the result, on
+	// the server from the arrival of the request to the encoded reply. The other times are parts of
+	// it, known on the server only. They are 0 for calls that did not run, and for streams and
+	// forwarded calls but for Queue.
+	Duration time.Duration
+	Queue    time.Duration // until the call began to run
+	Handle   time.Duration // interceptors and handler
+	// Decode and Encode are the times of decoding the request and encoding the reply. For messages
+	// up to 1 KiB, and for the first large reply after a small one, they are 0 and part of Handle.
+	// For a protocol that decodes before the queue, or encodes later, they are 0.
+	Decode, Encode time.Duration
+
+	// Sizes of the messages on the wire, on the server and for a unary call. ReplyBytes is 0 for an
+	// error, and for a protocol that encodes replies later.
+	RequestBytes, ReplyBytes int
+	// Err is the error of the call: nil, or an error whose code and outcome [CodeOf] and
+	// [OutcomeOf] return. On the server it is the one that the caller gets. It is shared: do not
+	// change it.
+	Err error
+}
+
 // MessageInfo describes a request or its answer for an [Observer].
 type MessageInfo struct {
 	Server  bool   // true on the server
@@ -78,18 +137,61 @@ type MessageInfo struct {
 	// Size of the message on the wire, encoded and possibly compressed; 0 for an error.
 	Bytes int
 	Err   error // error of an answer: an *Error, or nil
+	// Duration is, for an answer on the client, the time since the attempt began; 0 for a stream.
+	Duration time.Duration
 }
 
 // observers are the observers of a side. It is used through a pointer that is nil if there are
 // none, so that they cost a call one comparison.
-type observers []Observer
+type observers struct {
+	list     []Observer
+	calls    bool // one of them follows whole calls
+	messages bool // one of them follows requests and replies
+}
+
+// newObservers returns the observers of old and more, or nil if there are none.
+func newObservers(old *observers, more []Observer) *observers {
+	w := &observers{list: append(slices.Clone(old.all()), more...)}
+	if len(w.list) == 0 {
+		return nil
+	}
+	w.messages = slices.ContainsFunc(w.list, func(o Observer) bool { return o.Request != nil || o.Reply != nil })
+	w.calls = slices.ContainsFunc(w.list, func(o Observer) bool { return o.CallBegan != nil || o.CallEnded != nil })
+	return w
+}
 
 // all returns the observers, or none.
 func (w *observers) all() []Observer {
 	if w == nil {
 		return nil
 	}
-	return *w
+	return w.list
+}
+
+// followCalls reports whether an observer follows whole calls.
+func (w *observers) followCalls() bool { return w != nil && w.calls }
+
+// followMessages reports whether an observer follows requests and replies.
+func (w *observers) followMessages() bool { return w != nil && w.messages }
+
+// callBegan returns the context with which the call continues.
+func (w *observers) callBegan(ctx context.Context, c *CallInfo) context.Context {
+	for i := range w.list {
+		if f := w.list[i].CallBegan; f != nil {
+			if next := f(ctx, *c); next != nil {
+				ctx = next
+			}
+		}
+	}
+	return ctx
+}
+
+func (w *observers) callEnded(ctx context.Context, c *CallInfo) {
+	for i := range w.list {
+		if f := w.list[i].CallEnded; f != nil {
+			f(ctx, *c)
+		}
+	}
 }
 
 func (w *observers) connOpened(c ConnInfo) error {
@@ -149,6 +251,24 @@ func (w *observers) reply(ctx context.Context, m MessageInfo) {
 	}
 }
 
+// made reports a new side.
+func (w *observers) made(side any) {
+	for _, o := range w.all() {
+		if f := o.Made; f != nil {
+			f(side)
+		}
+	}
+}
+
+// ended reports a side that has ended.
+func (w *observers) ended(side any) {
+	for _, o := range w.all() {
+		if f := o.Ended; f != nil {
+			f(side)
+		}
+	}
+}
+
 func (w *observers) methodAdded(name string) error {
 	for _, o := range w.all() {
 		if f := o.MethodAdded; f != nil {
@@ -174,6 +294,14 @@ func (w *observers) withdrawn(in registry.Instance, err error) {
 			f(in, err)
 		}
 	}
+}
+
+// asError returns e as an error that is nil if e is.
+func asError(e *Error) error {
+	if e == nil {
+		return nil
+	}
+	return e
 }
 
 // HealthChange is a change of the health of an instance.

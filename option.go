@@ -198,13 +198,7 @@ func Checksums() Option {
 // other clients.
 func Observe(list ...Observer) Option {
 	return sideOption(func(o *sideOptions) {
-		all := new(observers)
-		if o.observers != nil {
-			*all = append(*all, *o.observers...)
-		}
-		if *all = append(*all, list...); len(*all) > 0 {
-			o.observers = all
-		}
+		o.observers = newObservers(o.observers, list)
 	})
 }
 

@@ -62,6 +62,7 @@ type Server struct {
 	duties     upkeep.Task     // runs tend
 	unseen     atomic.Bool     // tend has not run since duties were added
 	conns      sync.WaitGroup  // goroutines of connections
+	reportEnd  sync.Once       // tells the observers that the server has ended
 
 	mu         sync.Mutex // guards the fields below
 	mistakes   []error    // of options and methods until serving is set
@@ -138,6 +139,7 @@ func NewServer(opts ...ServerOption) *Server {
 	}
 	s.addresses.Store(&s.o.addresses)
 	s.workers.upkeep = &s.duties
+	s.o.observers.made(s)
 	return s
 }
 

@@ -135,7 +135,7 @@ func (c *calleeHalf) pass(s *reading, n *named, h wire.Header, r *wire.Request, 
 
 // turnDown answers a call that has no context yet. m is nil if its method is not known.
 func (c *calleeHalf) turnDown(s *reading, m *method, h wire.Header, refused *Error) error {
-	c.server.countRefusal(m, refused)
+	c.server.refused(nil, m, refused)
 	if h.Flags&wire.FlagOneway == 0 {
 		b := refused.body()
 		s.out = c.appendError(s.out, h.ID, 0, &b)

@@ -172,7 +172,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 			c.exited(s, word, ctx)
 		}
 	}()
-	out := c.server.execute(ctx, cd, payload, s.out)
+	out := c.server.execute(ctx, cd, payload, s.out, s.arrived)
 	returned = true
 	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
 		// Another goroutine reads now, with copies of the data in s. It holds the lock that

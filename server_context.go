@@ -67,6 +67,12 @@ func (c *callContext) stream() *stream {
 	return c.extras.stream
 }
 
+// isStream reports whether the call is a stream.
+func (c *callContext) isStream() bool {
+	k := c.protocolCall()
+	return c.stream() != nil || k != nil && k.stream != nil
+}
+
 // callFrom returns the handler's context that ctx is derived from, or nil.
 func callFrom(ctx context.Context) *callContext {
 	if c, ok := ctx.(*callContext); ok {

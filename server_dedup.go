@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/replycache"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -89,7 +90,7 @@ func (s *Server) takesKey(m *method, oneway bool) *Error {
 }
 
 // executeOnce executes a call with a key, unless one with the same key was executed before.
-func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []byte) []byte {
+func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []byte, arrived mono.Time) []byte {
 	digest, fault := s.digest(ctx, payload)
 	if fault != nil {
 		return appendRefusal(out, ctx, fault)
@@ -103,12 +104,12 @@ func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []by
 			return appendRefusal(out, ctx, s.keyRefused(err))
 		case e.Ran:
 			s.stats.replayed.Add(1)
-			return s.replay(ctx, e.Frame, out)
+			return s.replay(ctx, e.Frame, out, arrived)
 		case e.First && isRepeated(ctx):
 			s.replies.Settle(e.Call, false, nil)
 			return appendError(out, ctx, errUnknownKey)
 		case e.First:
-			return s.executeFirst(ctx, cd, payload, out, e.Call)
+			return s.executeFirst(ctx, cd, payload, out, arrived, e.Call)
 		}
 		select {
 		case <-e.Call.Done(): // if that one was refused, this one is the first now, or waits for another
@@ -147,13 +148,13 @@ func (s *Server) keyRefused(err error) *Error {
 }
 
 // executeFirst executes the call and stores its answer.
-func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []byte, r *replycache.Call[*callContext]) (result []byte) {
+func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []byte, arrived mono.Time, r *replycache.Call[*callContext]) (result []byte) {
 	var frame []byte
 	defer func() { s.replies.Settle(r, !refused(frame), frame) }()
 	// The error of the call if the handler ends the goroutine.
 	b := errExited.body()
 	frame = ctx.conn.appendError(nil, ctx.id, ctx.method.flags(), &b)
-	result = s.execute(ctx, cd, payload, out)
+	result = s.execute(ctx, cd, payload, out, arrived)
 	if k := ctx.protocolCall(); k != nil {
 		frame = k.remember()
 		return result
@@ -163,26 +164,36 @@ func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []b
 }
 
 // replay appends the answer that a call with the same key got.
-func (s *Server) replay(ctx *callContext, frame, out []byte) []byte {
-	if s.o.observers != nil { // they may refuse this call as any other
-		if fault := s.observeRequest(ctx, 0); fault != nil {
-			return appendRefusal(out, ctx, fault)
-		}
+func (s *Server) replay(ctx *callContext, frame, out []byte, arrived mono.Time) []byte {
+	if s.o.observers == nil {
+		return s.appendReplay(ctx, frame, out)
 	}
+	x := s.observeCall(ctx, arrived, 0)
+	x.info.Replayed = true
+	if fault := s.observeRequest(ctx, 0); fault != nil { // they may refuse this call as any other
+		s.countRefusal(ctx.method, fault)
+		s.endObserved(&x, fault, 0)
+		return appendError(out, ctx, fault)
+	}
+	start := len(out)
+	out = s.appendReplay(ctx, frame, out)
+	info := s.observeReply(ctx, out[start:])
+	s.endObserved(&x, info.Err, info.Bytes)
+	return out
+}
+
+func (s *Server) appendReplay(ctx *callContext, frame, out []byte) []byte {
 	start := len(out)
 	switch {
 	case frame == nil:
-		out = appendError(out, ctx, errForgotten)
+		return appendError(out, ctx, errForgotten)
 	case ctx.protocolCall() != nil:
 		ctx.protocolCall().recall(frame)
 	case uint64(len(frame)-wire.HeaderSize) > ctx.conn.peer.MaxFrame:
-		out = appendError(out, ctx, ctx.replyTooLong(len(frame)-wire.HeaderSize))
+		return appendError(out, ctx, ctx.replyTooLong(len(frame)-wire.HeaderSize))
 	default:
 		out = append(out, frame...)
 		putUint64(out[start+idOffset:], ctx.id)
-	}
-	if s.o.observers != nil {
-		s.observeReply(ctx, out[start:])
 	}
 	return out
 }

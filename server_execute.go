@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -15,23 +16,18 @@ import (
 // Everything that is not needed while the handler runs is in functions of its own: a handler that
 // waits keeps the stack of its goroutine, which would be twice as large with a frame of 1 KiB
 // here.
-func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) (result []byte) {
-	phase, observed := panicDecode, false
+//
+// arrived is when the request had arrived, for observers.
+func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, arrived mono.Time) (result []byte) {
+	if o := s.o.observers; o.followCalls() || o.followMessages() {
+		return s.executeObserved(ctx, cd, payload, out, arrived)
+	}
+	phase := panicDecode
 	defer func() {
 		if p := recover(); p != nil {
 			result = s.panicked(ctx, out, phase, p)
 		}
-		if observed {
-			s.observeReply(ctx, result[len(out):])
-		}
 	}()
-	if s.o.observers != nil {
-		phase = panicRequest
-		if fault := s.observeRequest(ctx, len(payload)); fault != nil {
-			return appendRefusal(out, ctx, fault)
-		}
-		phase, observed = panicDecode, !ctx.oneway
-	}
 	in, fault := s.decodeRequest(ctx, cd, payload)
 	if fault != nil {
 		return appendRefusal(out, ctx, fault)
@@ -46,7 +42,11 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 		return out
 	}
 	phase = panicEncode
-	return s.appendReply(ctx, cd, reply, out)
+	result, fault = s.appendReply(ctx, cd, reply, out)
+	if fault != nil {
+		return appendFault(out, ctx, fault)
+	}
+	return result
 }
 
 // decodeRequest returns the decoded request, or why the call is refused.
@@ -64,30 +64,30 @@ func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte)
 	return in, nil
 }
 
-// appendReply appends the frame of a reply, or of the error that takes its place.
-func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []byte) []byte {
+// appendReply appends the frame of a reply, or returns the error that takes its place.
+func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []byte) ([]byte, *Error) {
 	if k := ctx.protocolCall(); k != nil {
 		k.reply = reply
-		return out
+		return out, nil
 	}
 	start := len(out)
 	result := wire.AppendReplyHead(out, ctx.id, ctx.method.flags(), ctx.codec, 0, ctx.trailers())
 	head := len(result)
 	result, err := cd.Append(result, reply)
 	if err != nil {
-		return appendFault(out, ctx, &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("encode the reply with %s: %v", cd.Name(), err)})
+		return nil, &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("encode the reply with %s: %v", cd.Name(), err)}
 	}
 	if ctx.extras != nil && ctx.extras.packing != nil {
 		if result, err = s.packReply(ctx.method, ctx.extras.packing, result, start, head); err != nil {
-			return appendFault(out, ctx, &Error{Code: Internal, Outcome: Executed, Message: err.Error()})
+			return nil, &Error{Code: Internal, Outcome: Executed, Message: err.Error()}
 		}
 	}
 	size := len(result) - start - wire.HeaderSize
 	if uint64(size) > ctx.conn.peer.MaxFrame {
-		return appendFault(out, ctx, ctx.replyTooLong(size))
+		return nil, ctx.replyTooLong(size)
 	}
 	wire.PutLength(result[start:], uint32(size))
-	return result
+	return result, nil
 }
 
 // replyTooLong is the error of a call whose reply the client does not accept.
@@ -133,7 +133,7 @@ func appendFault(out []byte, ctx *callContext, e *Error) []byte {
 
 // appendRefusal appends the error of a call that did not run.
 func appendRefusal(out []byte, ctx *callContext, e *Error) []byte {
-	ctx.conn.server.countRefusal(ctx.method, e)
+	ctx.conn.server.refused(ctx, ctx.method, e)
 	return appendError(out, ctx, e)
 }
 
@@ -171,12 +171,21 @@ func (c *calleeHalf) appendError(out []byte, id uint64, flags wire.Flags, b *wir
 // panicked turns a panic of the user's code into an error that contains only an id, by which the
 // entry in the server's log is found.
 func (s *Server) panicked(ctx *callContext, out []byte, phase string, p any) []byte {
-	e := s.logPanic(ctx, phase, p)
-	if phase == panicDecode || phase == panicRequest {
-		e.Outcome, e.RetryAfter = Refused, RetryNever
+	e := s.panicError(ctx, phase, p)
+	if e.Outcome == Refused {
 		return appendRefusal(out, ctx, e)
 	}
 	return appendFault(out, ctx, e)
+}
+
+// panicError logs a panic of the user's code in one of the phases of a call, and returns the error
+// of the call.
+func (s *Server) panicError(ctx *callContext, phase string, p any) *Error {
+	e := s.logPanic(ctx, phase, p)
+	if phase == panicDecode || phase == panicRequest {
+		e.Outcome, e.RetryAfter = Refused, RetryNever
+	}
+	return e
 }
 
 // logPanic logs a panic of the user's code, and returns the error of the call.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -19,7 +20,9 @@ type passedCall struct {
 	call     ForwardCall
 	flags    wire.Flags // of the REQUEST
 	held     int        // bytes that the server's memory counts
-	observed bool       // the observers know of it
+	arrived  mono.Time
+	observed *observedCall // nil: the observers do not know of it
+	reported bool          // they have got its request
 
 	mu sync.Mutex // guards up
 	up stopper    // nil before the call was passed on, and for a stream
@@ -28,7 +31,7 @@ type passedCall struct {
 // newCall makes the context of a call.
 func (p *forwarder) newCall(c *calleeHalf, s *reading, m *method, h wire.Header, r *wire.Request) *passedCall {
 	k := &passedCall{
-		p: p, flags: h.Flags, ctx: c.newContext(s, m, h, r),
+		p: p, flags: h.Flags, arrived: s.arrived, ctx: c.newContext(s, m, h, r),
 		call: ForwardCall{Method: m.name, Codec: r.Codec, Stream: h.Flags&wire.FlagStream != 0, Oneway: h.Flags&wire.FlagOneway != 0},
 	}
 	if x := k.ctx.extras; x != nil {
@@ -59,7 +62,16 @@ func (k *passedCall) stop() {
 
 // start passes the request on.
 func (k *passedCall) start(r *wire.Request, flags wire.Flags) {
-	up, method, refused := k.choose(k.ctx, len(r.Payload))
+	ctx := context.Context(k.ctx)
+	var up upstream
+	var method string
+	refused := k.observe(len(r.Payload))
+	if refused == nil {
+		if k.observed != nil {
+			ctx = k.observed.ctx
+		}
+		up, method, refused = k.choose(ctx)
+	}
 	var f forwarding
 	if refused == nil {
 		f, refused = k.forwarding(method, *r, flags, k)
@@ -69,7 +81,7 @@ func (k *passedCall) start(r *wire.Request, flags wire.Flags) {
 		return
 	}
 	k.ctx.method.calls.Add(1)
-	call := up.forward(k.ctx, f)
+	call := up.forward(ctx, f)
 	k.mu.Lock()
 	k.up = call
 	k.mu.Unlock()
@@ -78,24 +90,33 @@ func (k *passedCall) start(r *wire.Request, flags wire.Flags) {
 	}
 }
 
-// choose asks where the call goes. size is that of the request, for observers; -1 if they know of
-// it already. A panic of the user's code fails only this call.
-func (k *passedCall) choose(ctx context.Context, size int) (up upstream, method string, refused *Error) {
+// observe tells the observers of the call, any of which may refuse it. size is that of the request.
+func (k *passedCall) observe(size int) (refused *Error) {
 	srv := k.ctx.conn.server
-	phase := panicRequest
+	if srv.o.observers == nil {
+		return nil
+	}
 	defer func() {
 		if p := recover(); p != nil {
-			refused = srv.logPanic(k.ctx, phase, p)
+			refused = srv.panicError(k.ctx, panicRequest, p)
+		}
+	}()
+	x := srv.observeCall(k.ctx, k.arrived, size)
+	k.observed = &x
+	if refused = srv.observeRequest(k.ctx, size); refused == nil {
+		k.reported = srv.o.observers.messages && !k.ctx.oneway
+	}
+	return refused
+}
+
+// choose asks where the call goes. A panic of the user's code fails only this call.
+func (k *passedCall) choose(ctx context.Context) (up upstream, method string, refused *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			refused = k.ctx.conn.server.logPanic(k.ctx, panicForward, p)
 			refused.Outcome, refused.RetryAfter = Refused, RetryNever
 		}
 	}()
-	if srv.o.observers != nil && size >= 0 {
-		if refused = srv.observeRequest(k.ctx, size); refused != nil {
-			return nil, "", refused
-		}
-		k.observed = !k.ctx.oneway
-	}
-	phase = panicForward
 	up, method, err := k.p.route(ctx, &k.call)
 	switch {
 	case err != nil:
@@ -151,8 +172,11 @@ func (k *passedCall) forwarded(r forwardReply, fault *Error) {
 	} else if !ctx.method.listed.Load() {
 		k.p.list(ctx.method)
 	}
-	if k.observed {
-		c.server.observeReply(ctx, c.appendPassed(nil, ctx, &r, fault))
+	if k.observed != nil {
+		if k.reported {
+			c.server.observeReply(ctx, c.appendPassed(nil, ctx, &r, fault))
+		}
+		c.server.endObserved(k.observed, asError(fault), len(r.payload))
 	}
 	ctx.finish()
 	c.server.memory.Give(k.held)

@@ -12,7 +12,7 @@ import (
 // converse passes a stream on. It is the handler of every stream that the server does not serve.
 func (p *forwarder) converse(ctx context.Context, st anyStream) error {
 	k := passedFrom(ctx)
-	up, method, refused := k.choose(ctx, -1)
+	up, method, refused := k.choose(ctx)
 	if refused != nil {
 		return &passedError{refused}
 	}
@@ -75,7 +75,7 @@ func (p *forwarder) handle(ctx context.Context, in any) (any, error) {
 	if !ok || payload == nil {
 		return nil, errReplaced
 	}
-	up, method, refused := k.choose(ctx, -1)
+	up, method, refused := k.choose(ctx)
 	if refused != nil {
 		return nil, &passedError{refused}
 	}

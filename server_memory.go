@@ -98,7 +98,7 @@ func (c *serverConn) turnAway(s *reading) error {
 		}
 	}
 	refused := c.server.outOfMemory(int(h.Length))
-	c.server.countRefusal(s.methods[number-1].method, refused)
+	c.server.refused(nil, s.methods[number-1].method, refused)
 	if h.Flags&wire.FlagOneway == 0 {
 		b := refused.body()
 		s.out = c.appendError(s.out, h.ID, 0, &b)

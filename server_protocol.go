@@ -116,7 +116,7 @@ func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 		taken, refused = n.method.limits.admit(min(r.Priority, Critical), now.Sub(arrived))
 	}
 	if refused != nil {
-		p.conn.server.countRefusal(n.method, refused)
+		p.conn.server.refused(nil, n.method, refused)
 		return nil, refused
 	}
 	if n.alias != nil {
@@ -133,7 +133,7 @@ func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 		p.began()
 	} else {
 		k.ctx.releaseLimits()
-		p.conn.server.countRefusal(n.method, refused)
+		p.conn.server.refused(k.ctx, n.method, refused)
 		return nil, refused
 	}
 	if p.conn.auth != nil {
@@ -307,7 +307,7 @@ func (k *ProtocolCall) Refuse(why *Error) {
 		why = errRefused
 	}
 	c := k.conn.conn
-	c.server.countRefusal(k.ctx.method, why)
+	c.server.refused(k.ctx, k.ctx.method, why)
 	k.mu.Lock()
 	k.answered = true
 	k.mu.Unlock()

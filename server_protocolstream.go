@@ -307,7 +307,7 @@ func (c *calleeHalf) closeForeign() {
 
 // runForeign runs the handler of a stream that another protocol carries, unless the stream is
 // refused, and ends the stream with the result.
-func (c *calleeHalf) runForeign(ctx *callContext, st *foreignStream, refused *Error) {
+func (c *calleeHalf) runForeign(ctx *callContext, st *foreignStream, refused *Error, arrived mono.Time) {
 	st.ctx = ctx
 	unbind := ctx.AfterFunc(func() { st.stop(streamContextFailure(ctx)) })
 	returned := false
@@ -322,7 +322,7 @@ func (c *calleeHalf) runForeign(ctx *callContext, st *foreignStream, refused *Er
 	if refused != nil {
 		appendRefusal(nil, ctx, refused)
 	} else {
-		c.server.converse(ctx, st, int64(ctx.extras.protocol.size))
+		c.server.converse(ctx, st, int64(ctx.extras.protocol.size), arrived)
 	}
 	returned = true
 }

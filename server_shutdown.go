@@ -142,6 +142,7 @@ func (s *Server) finish() <-chan struct{} {
 		s.monitor.close()
 		s.workers.close()
 	}()
+	s.reportEnd.Do(func() { s.o.observers.ended(s) })
 	return ended
 }
 

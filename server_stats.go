@@ -41,6 +41,15 @@ func (s *Server) countRefusal(m *method, e *Error) {
 	}
 }
 
+// refused counts and reports a call that was not run, and that no observer knows yet. ctx is nil
+// if the call has no context, and m if its method is not served.
+func (s *Server) refused(ctx *callContext, m *method, e *Error) {
+	s.countRefusal(m, e)
+	if s.o.observers.followCalls() {
+		s.observeRefusal(ctx, m, e)
+	}
+}
+
 // ServerStats is a snapshot of a server's counters. They only grow, except for Conns, InFlight,
 // Streams, Memory, Keys, and the current values in Limits.
 type ServerStats struct {

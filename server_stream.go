@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -68,7 +69,7 @@ func (c *calleeHalf) enterStream(ctx *callContext, cd codec.Codec, payload []byt
 
 // runStream runs the handler of a stream, unless the stream is refused, and ends the stream with
 // the result.
-func (c *calleeHalf) runStream(ctx *callContext, st *stream, refused *Error) {
+func (c *calleeHalf) runStream(ctx *callContext, st *stream, refused *Error, arrived mono.Time) {
 	unbind := ctx.AfterFunc(func() { st.stop(streamContextFailure(ctx)) })
 	var frame []byte
 	defer func() {
@@ -83,32 +84,22 @@ func (c *calleeHalf) runStream(ctx *callContext, st *stream, refused *Error) {
 		frame = appendRefusal(nil, ctx, refused)
 		return
 	}
-	frame = c.server.converse(ctx, st, max(-st.spent-st.conn.head, 0)) // see put
+	frame = c.server.converse(ctx, st, max(-st.spent-st.conn.head, 0), arrived) // see put
 }
 
 // converse runs the handler and returns the frame that ends its stream. first is the size in bytes
 // of the message that opened it. A panic of the user's code affects only this stream.
-func (s *Server) converse(ctx *callContext, st anyStream, first int64) (frame []byte) {
-	m := ctx.method
-	phase, observed := panicRequest, false
+func (s *Server) converse(ctx *callContext, st anyStream, first int64, arrived mono.Time) (frame []byte) {
+	if o := s.o.observers; o.followCalls() || o.followMessages() {
+		return s.converseObserved(ctx, st, first, arrived)
+	}
 	defer func() {
 		if p := recover(); p != nil {
-			frame = s.panicked(ctx, nil, phase, p)
-		}
-		if observed {
-			s.observeReply(ctx, frame)
+			frame = s.panicked(ctx, nil, panicRun, p)
 		}
 	}()
-	if s.o.observers != nil {
-		if err := s.o.observers.request(ctx, MessageInfo{Server: true, Method: m.name, Attempt: int(ctx.attempt), Codec: ctx.codec, Bytes: int(first)}); err != nil {
-			err.Outcome = Refused
-			return appendRefusal(nil, ctx, err)
-		}
-		observed = true
-	}
-	phase = panicRun
-	m.calls.Add(1)
-	if err := m.stream(ctx, st); err != nil {
+	ctx.method.calls.Add(1)
+	if err := ctx.method.stream(ctx, st); err != nil {
 		return appendFault(nil, ctx, handlerError(err))
 	}
 	return wire.AppendEnd(nil, ctx.id, ctx.trailers())
@@ -117,16 +108,19 @@ func (s *Server) converse(ctx *callContext, st anyStream, first int64) (frame []
 // stream calls the handler of a stream through the interceptors.
 func (m *method) stream(ctx context.Context, st anyStream) error {
 	if m.chain == nil {
-		return m.converse(ctx, st)
+		return m.converseWith(ctx, st)
 	}
-	run := func(ctx context.Context, _ *Invocation) error {
-		if ctx != st.context() { // one that an interceptor made may end earlier
-			defer context.AfterFunc(ctx, func() { st.stop(streamContextFailure(ctx)) })()
-			st.setContext(ctx)
-		}
-		return m.converse(ctx, st)
-	}
+	run := func(ctx context.Context, _ *Invocation) error { return m.converseWith(ctx, st) }
 	return m.chain(ctx, &Invocation{Method: m.name, Server: true, Stream: true, stream: run})
+}
+
+// converseWith calls the handler of a stream with a context that an observer or interceptors made.
+func (m *method) converseWith(ctx context.Context, st anyStream) error {
+	if ctx != st.context() { // it may end earlier
+		defer context.AfterFunc(ctx, func() { st.stop(streamContextFailure(ctx)) })()
+		st.setContext(ctx)
+	}
+	return m.converse(ctx, st)
 }
 
 // streamWith is the end of the chain: it calls the handler with the context that the interceptors

@@ -211,16 +211,16 @@ func (c *calleeHalf) openLocked(ctx *callContext) {
 
 // runJob runs a call on a worker, and returns the job that the worker runs next, or nil.
 func (c *calleeHalf) runJob(j *job) (next *job) {
-	ctx, began := j.ctx, mono.Now()
+	ctx, arrived, began := j.ctx, j.arrived, mono.Now()
 	refused := j.late(began)
 	if st := ctx.stream(); st != nil {
 		putJob(j)
-		c.runStream(ctx, st, refused)
+		c.runStream(ctx, st, refused, arrived)
 		return nil
 	}
 	if k := ctx.protocolCall(); k != nil && k.stream != nil {
 		putJob(j)
-		c.runForeign(ctx, k.stream, refused)
+		c.runForeign(ctx, k.stream, refused, arrived)
 		return nil
 	}
 	returned, answered := false, false
@@ -242,9 +242,9 @@ func (c *calleeHalf) runJob(j *job) (next *job) {
 		j.out = appendRefusal(j.out[:0], ctx, refused)
 	} else {
 		if ctx.extras != nil && ctx.extras.key != "" && !ctx.method.takesKeys {
-			j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0])
+			j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0], j.arrived)
 		} else {
-			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
+			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0], j.arrived)
 		}
 		now := mono.Now()
 		ctx.method.placement.Note(now.Sub(began))

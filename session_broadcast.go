@@ -59,7 +59,7 @@ func (s *Server) Broadcast(ctx context.Context, method string, in any, to func(*
 		c := sess.Client()
 		o := c.o.call
 		o.oneway, o.atOnce, o.mode = true, true, Failfast
-		if err := c.send(ctx, method, in, &o); err != nil {
+		if err := c.send(ctx, method, in, &o, nil); err != nil {
 			failed = append(failed, BroadcastError{sess, err})
 			continue
 		}

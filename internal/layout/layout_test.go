@@ -67,6 +67,7 @@ var rules = []rule{
 	{packages: "auth/**", may: append([]string{"auth"}, above...)},
 	{packages: "interceptor/ratelimit/redis", may: append([]string{"interceptor/ratelimit"}, above...)},
 	{packages: "interceptor/**", may: above},
+	{packages: "telemetry", may: above},
 	{packages: "route", may: above},
 	{packages: "fanout", may: above},
 	{packages: "filetransfer", may: above},

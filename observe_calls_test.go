@@ -1,0 +1,176 @@
+package anser_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
+)
+
+type beganKey struct{}
+
+func resultOf(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	return fmt.Sprintf("%v, %v", anser.CodeOf(err), anser.OutcomeOf(err))
+}
+
+// calls returns an observer that records whole calls, and the time that they took.
+func (n *notes) calls(side string) anser.Observer {
+	return anser.Observer{
+		CallBegan: func(ctx context.Context, c anser.CallInfo) context.Context {
+			n.add(fmt.Sprintf("%s began %s%s", side, c.Method, kindOf(c)))
+			return context.WithValue(ctx, beganKey{}, side)
+		},
+		CallEnded: func(ctx context.Context, c anser.CallInfo) {
+			with := ctx.Value(beganKey{})
+			n.add(fmt.Sprintf("%s ended %q%s: %v, attempt %d at %q, took %v: %v, %v, %v, %v; with %v", side, c.Method, kindOf(c), resultOf(c.Err), c.Attempt, c.Address, c.Duration, c.Queue, c.Decode, c.Handle, c.Encode, with))
+		},
+		Made:  func(any) { n.add(side + " made") },
+		Ended: func(any) { n.add(side + " ended") },
+	}
+}
+
+func kindOf(c anser.CallInfo) (s string) {
+	if c.Stream {
+		s += ", a stream"
+	}
+	if c.Oneway {
+		s += ", oneway"
+	}
+	if c.Forward {
+		s += ", forwarded"
+	}
+	if c.Replayed {
+		s += ", replayed"
+	}
+	return s
+}
+
+// A call of each kind begins and ends once at each side, with its times.
+func TestObserverOfCalls(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		atServer, atClient := new(notes), new(notes)
+		s := anser.NewServer(silent, anser.Observe(atServer.calls("s")))
+		anser.Handle(s, "Echo.Say", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			if ctx.Value(beganKey{}) != "s" {
+				return nil, errors.New("the handler has another context")
+			}
+			time.Sleep(2 * time.Second)
+			if len(*in) == 0 {
+				return nil, anser.Errorf(anser.NotFound, "nothing said")
+			}
+			return in, nil
+		}, anser.Deduplicate())
+		anser.Handle(s, "Echo.Panic", func(context.Context, *[]byte) (*[]byte, error) { panic("on purpose") })
+		anser.HandleStream(s, "Echo.Stream", func(ctx context.Context, st *anser.Stream[[]byte, []byte]) error {
+			if ctx.Value(beganKey{}) != "s" || st.Context().Value(beganKey{}) != "s" {
+				return errors.New("the handler has another context")
+			}
+			_, err := st.Recv()
+			if err == io.EOF {
+				err = nil
+			}
+			return err
+		})
+		expectNotes(t, atServer, "s made")
+		run(t, s, network.Listen("a:1"))
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.Observe(atClient.calls("c")))
+		expectNotes(t, atClient, "c made")
+		ctx := context.Background()
+
+		call(ctx, c, "Echo.Say", "hello")
+		expectNotes(t, atClient, "c began Echo.Say", `c ended "Echo.Say": ok, attempt 0 at "a:1", took 2s: 0s, 0s, 0s, 0s; with c`)
+		expectNotes(t, atServer, "s began Echo.Say", `s ended "Echo.Say": ok, attempt 0 at "", took 2s: 0s, 0s, 2s, 0s; with s`)
+
+		anser.Go[[]byte](ctx, c, "Echo.Say", text("")).Wait()
+		expectNotes(t, atClient, "c began Echo.Say", `c ended "Echo.Say": not found, executed, attempt 0 at "a:1", took 2s: 0s, 0s, 0s, 0s; with c`)
+		expectNotes(t, atServer, "s began Echo.Say", `s ended "Echo.Say": not found, executed, attempt 0 at "", took 2s: 0s, 0s, 2s, 0s; with s`)
+
+		for range 2 {
+			if _, err := anser.Call[[]byte](ctx, c, "Echo.Say", text("once"), anser.IdempotencyKey("k")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		took := `attempt 0 at "a:1", took `
+		expectNotes(t, atClient, "c began Echo.Say", `c ended "Echo.Say": ok, `+took+`2s: 0s, 0s, 0s, 0s; with c`, "c began Echo.Say", `c ended "Echo.Say": ok, `+took+`0s: 0s, 0s, 0s, 0s; with c`)
+		expectNotes(t, atServer, "s began Echo.Say", `s ended "Echo.Say": ok, attempt 0 at "", took 2s: 0s, 0s, 2s, 0s; with s`, "s began Echo.Say",
+			`s ended "Echo.Say", replayed: ok, attempt 0 at "", took 0s: 0s, 0s, 0s, 0s; with s`)
+
+		call(ctx, c, "Echo.Panic", "x")
+		expectNotes(t, atClient, "c began Echo.Panic", `c ended "Echo.Panic": internal, executed, attempt 0 at "a:1", took 0s: 0s, 0s, 0s, 0s; with c`)
+		expectNotes(t, atServer, "s began Echo.Panic", `s ended "Echo.Panic": internal, executed, attempt 0 at "", took 0s: 0s, 0s, 0s, 0s; with s`)
+
+		call(ctx, c, "Echo.Missing", "x")
+		expectNotes(t, atClient, "c began Echo.Missing", `c ended "Echo.Missing": unimplemented, refused, attempt 0 at "a:1", took 0s: 0s, 0s, 0s, 0s; with c`)
+		expectNotes(t, atServer, `s ended "": unimplemented, refused, attempt 0 at "", took 0s: 0s, 0s, 0s, 0s; with <nil>`)
+
+		if err := anser.Send(ctx, c, "Echo.Say", text("oneway")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		expectNotes(t, atClient, "c began Echo.Say, oneway", `c ended "Echo.Say", oneway: ok, attempt 0 at "a:1", took 0s: 0s, 0s, 0s, 0s; with c`)
+		expectNotes(t, atServer, "s began Echo.Say, oneway", `s ended "Echo.Say", oneway: ok, attempt 0 at "", took 2s: 0s, 0s, 2s, 0s; with s`)
+
+		st, err := anser.Open[[]byte, []byte](ctx, c, "Echo.Stream")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		st.CloseSend()
+		st.Recv()
+		synctest.Wait()
+		expectNotes(t, atClient, "c began Echo.Stream, a stream", `c ended "Echo.Stream", a stream: ok, attempt 0 at "a:1", took 1s: 0s, 0s, 0s, 0s; with c`)
+		expectNotes(t, atServer, "s began Echo.Stream, a stream", `s ended "Echo.Stream", a stream: ok, attempt 0 at "", took 1s: 0s, 0s, 0s, 0s; with s`)
+
+		s.Close()
+		s.Close()
+		c.Close()
+		c.Close()
+		expectNotes(t, atServer, "s ended")
+		expectNotes(t, atClient, "c ended")
+	})
+}
+
+// A call that is refused and sent again is one call at the client, and a forwarded call is one more
+// at each side of the server that forwards it.
+func TestObserverOfForwardedCalls(t *testing.T) {
+	network := new(ansertest.Network)
+	atServer, atFront, atBack := new(notes), new(notes), new(notes)
+	s := anser.NewServer(silent, anser.Observe(atServer.calls("s")))
+	anser.Handle(s, "Echo.Say", func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil })
+	run(t, s, network.Listen("a:1"))
+	back := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.Observe(atBack.calls("b")))
+	front := anser.NewServer(silent, anser.Observe(atFront.calls("f")),
+		anser.Forward(func(context.Context, *anser.ForwardCall) (*anser.Client, string, error) { return back, "", nil }))
+	run(t, front, network.Listen("f:1"))
+	c := dial(t, "f:1", anser.Dialer(network.Dial), anser.Conns(1))
+	if got, err := anser.Call[[]byte](context.Background(), c, "Echo.Say", text("hello")); err != nil || string(*got) != "hello" {
+		t.Fatal(got, err)
+	}
+	for _, tt := range []struct {
+		n    *notes
+		want []string
+	}{
+		{atFront, []string{"f made", "f began Echo.Say, forwarded", `f ended "Echo.Say", forwarded: ok, attempt 0 at ""`}},
+		{atBack, []string{"b made", "b began Echo.Say, forwarded", `b ended "Echo.Say", forwarded: ok, attempt 0 at "a:1"`}},
+		{atServer, []string{"s made", "s began Echo.Say", `s ended "Echo.Say": ok, attempt 0 at ""`}},
+	} {
+		got := tt.n.take()
+		for i := range got {
+			got[i], _, _ = strings.Cut(got[i], ", took")
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("noted %q, want %q", got, tt.want)
+		}
+	}
+}
