@@ -1,0 +1,191 @@
+package telemetry
+
+import (
+	"iter"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// Scale is the resolution of every [Histogram]: the upper bound of a bucket is 2^(1/8) times the
+// one before, so that a quantile is off by at most 9 %. Exponential histograms of OpenTelemetry
+// with the scale 3 and native histograms of Prometheus with the schema 3 have the same buckets.
+const Scale = 3
+
+const (
+	perOctave  = 1 << Scale
+	firstIndex = -27 * perOctave // buckets begin at 2^-27 s, which is 7 ns
+	lastIndex  = 11*perOctave - 1
+	buckets    = lastIndex - firstIndex + 1
+)
+
+// bounds are the lower bounds of the buckets of an octave, as the mantissas of numbers from 1 to 2.
+var bounds = func() (b [perOctave]uint64) {
+	for i := range b {
+		b[i] = math.Float64bits(math.Exp2(float64(i)/perOctave)) & (1<<52 - 1)
+	}
+	return b
+}()
+
+// indexOf returns the index of the bucket of a duration: 2^(i/8) s < d <= 2^((i+1)/8) s.
+func indexOf(d time.Duration) int {
+	if d <= 0 {
+		return firstIndex
+	}
+	bits := math.Float64bits(float64(d) * 1e-9)
+	mantissa := bits & (1<<52 - 1)
+	i := (int(bits>>52)-1023)*perOctave + int(mantissa>>(52-Scale)) // linear within the octave
+	sub := i & (perOctave - 1)
+	if i -= sub; mantissa <= bounds[sub] { // the bounds lie below the linear ones, so sub is too small if at all
+		sub--
+	} else {
+		for sub+1 < perOctave && mantissa > bounds[sub+1] {
+			sub++
+		}
+	}
+	return min(max(i+sub, firstIndex), lastIndex)
+}
+
+// Histogram is a snapshot of a distribution of durations.
+type Histogram struct {
+	Count uint64
+	Sum   time.Duration
+	// Counts are the numbers of durations in the buckets First, First + 1, and so on. A duration d
+	// is in the bucket i if 2^(i/8) s < d <= 2^((i+1)/8) s. Counts neither begins nor ends with 0.
+	First  int
+	Counts []uint64
+}
+
+// Bound returns the upper bound of the bucket i.
+func Bound(i int) time.Duration {
+	return time.Duration(math.Exp2(float64(i+1)/perOctave) * 1e9)
+}
+
+// All returns the buckets that are not empty, by index.
+func (h *Histogram) All() iter.Seq2[int, uint64] {
+	return func(yield func(int, uint64) bool) {
+		for i, n := range h.Counts {
+			if n != 0 && !yield(h.First+i, n) {
+				return
+			}
+		}
+	}
+}
+
+// Quantile returns a bound below which the fraction q of the durations lies, from 0 to 1. It is 0
+// without durations.
+func (h *Histogram) Quantile(q float64) time.Duration {
+	var total uint64
+	for _, n := range h.Counts {
+		total += n
+	}
+	if total == 0 {
+		return 0
+	}
+	rank := uint64(math.Ceil(min(max(q, 0), 1) * float64(total)))
+	var seen uint64
+	for i, n := range h.All() {
+		if seen += n; seen >= max(rank, 1) {
+			return Bound(i)
+		}
+	}
+	return 0
+}
+
+// Mean returns the average, or 0 without durations.
+func (h *Histogram) Mean() time.Duration {
+	if h.Count == 0 {
+		return 0
+	}
+	return h.Sum / time.Duration(h.Count)
+}
+
+// Add adds the durations of o.
+func (h *Histogram) Add(o *Histogram) { h.combine(o, func(a, b uint64) uint64 { return a + b }, 1) }
+
+// Sub removes the durations of o, an earlier snapshot of the same histogram.
+func (h *Histogram) Sub(o *Histogram) {
+	h.combine(o, func(a, b uint64) uint64 { return a - min(a, b) }, -1)
+}
+
+func (h *Histogram) combine(o *Histogram, f func(a, b uint64) uint64, sign time.Duration) {
+	h.Count = f(h.Count, o.Count)
+	h.Sum = max(h.Sum+sign*o.Sum, 0)
+	var all [buckets]uint64
+	for i, n := range h.All() {
+		all[i-firstIndex] = n
+	}
+	for i, n := range o.All() {
+		all[i-firstIndex] = f(all[i-firstIndex], n)
+	}
+	h.set(&all)
+}
+
+// set stores the counts of all buckets.
+func (h *Histogram) set(all *[buckets]uint64) {
+	first, last := 0, len(all)
+	for first < last && all[first] == 0 {
+		first++
+	}
+	for last > first && all[last-1] == 0 {
+		last--
+	}
+	h.First, h.Counts = 0, nil
+	if first < last {
+		h.First, h.Counts = first+firstIndex, append([]uint64(nil), all[first:last]...)
+	}
+}
+
+// recorder counts durations. Processors that count at the same time mostly use different stripes.
+type recorder struct {
+	stripes []atomic.Pointer[stripe]
+}
+
+type stripe struct {
+	sum    atomic.Int64
+	counts [buckets]atomic.Uint64
+	_      [64]byte
+}
+
+func newRecorder() *recorder {
+	n := 1
+	for n < runtime.GOMAXPROCS(0) && n < 16 {
+		n *= 2
+	}
+	return &recorder{make([]atomic.Pointer[stripe], n)}
+}
+
+// record counts a duration, and reports whether it is one of a sample: of 16, about one is, and so
+// are the first ones of a kind.
+func (r *recorder) record(d time.Duration) (sampled bool) {
+	chance := rand.Uint32()
+	place := &r.stripes[int(chance)&(len(r.stripes)-1)]
+	s := place.Load()
+	if s == nil {
+		place.CompareAndSwap(nil, new(stripe))
+		s = place.Load()
+	}
+	s.sum.Add(int64(max(d, 0)))
+	return s.counts[indexOf(d)-firstIndex].Add(1) < 4 || chance>>16&15 == 0
+}
+
+// snapshot returns what was counted so far.
+func (r *recorder) snapshot() (h Histogram) {
+	var all [buckets]uint64
+	for i := range r.stripes {
+		s := r.stripes[i].Load()
+		if s == nil {
+			continue
+		}
+		h.Sum += time.Duration(s.sum.Load())
+		for j := range s.counts {
+			n := s.counts[j].Load()
+			all[j] += n
+			h.Count += n
+		}
+	}
+	h.set(&all)
+	return h
+}

@@ -1,0 +1,86 @@
+package telemetry
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// Every duration is in the bucket whose bounds contain it.
+func TestBuckets(t *testing.T) {
+	check := func(d time.Duration) {
+		t.Helper()
+		i := indexOf(d)
+		seconds := float64(d) * 1e-9
+		low, high := math.Exp2(float64(i)/perOctave), math.Exp2(float64(i+1)/perOctave)
+		const rounding = 1e-15
+		if i > firstIndex && seconds <= low*(1-rounding) || i < lastIndex && seconds > high*(1+rounding) {
+			t.Fatalf("%v is in the bucket %d, from %v to %v s", d, i, low, high)
+		}
+	}
+	for d := time.Duration(8); d < 2000*time.Second; d += d/1000 + 1 {
+		check(d)
+	}
+	for range 100_000 {
+		check(8 + time.Duration(rand.Int64N(int64(time.Second))))
+	}
+	for _, tt := range []struct {
+		d    time.Duration
+		want int
+	}{{-1, firstIndex}, {0, firstIndex}, {1, firstIndex}, {time.Second, -1}, {time.Second + 1, 0}, {2 * time.Second, 7}, {math.MaxInt64, lastIndex}} {
+		if got := indexOf(tt.d); got != tt.want {
+			t.Errorf("indexOf(%v) = %d, want %d", tt.d, got, tt.want)
+		}
+	}
+}
+
+// Quantiles are off by at most the width of a bucket.
+func TestQuantiles(t *testing.T) {
+	r := newRecorder()
+	for i := range 1000 {
+		r.record(time.Duration(i+1) * time.Microsecond)
+	}
+	h := r.snapshot()
+	if h.Count != 1000 || h.Sum != 500500*time.Microsecond || h.Mean() != 500500*time.Nanosecond {
+		t.Errorf("count %d, sum %v, mean %v", h.Count, h.Sum, h.Mean())
+	}
+	for _, q := range []float64{0.01, 0.5, 0.9, 0.99, 1} {
+		want, got := time.Duration(q*1000)*time.Microsecond, h.Quantile(q)
+		if got < want || float64(got) > 1.1*float64(want) {
+			t.Errorf("the quantile %v is %v, want %v to 10 %% more", q, got, want)
+		}
+	}
+	old := h
+	for range 10 {
+		r.record(time.Second)
+	}
+	h = r.snapshot()
+	h.Sub(&old)
+	if h.Count != 10 || h.Sum != 10*time.Second || len(h.Counts) != 1 || h.First != -1 || h.Counts[0] != 10 {
+		t.Errorf("the difference of two snapshots is %+v", h)
+	}
+	h.Add(&old)
+	if all := r.snapshot(); h.Count != all.Count || h.Sum != all.Sum || h.First != all.First || len(h.Counts) != len(all.Counts) {
+		t.Errorf("adding up gives %+v, want %+v", h, all)
+	}
+	var empty Histogram
+	if empty.Quantile(0.5) != 0 || empty.Mean() != 0 {
+		t.Error("an empty histogram has a quantile or a mean")
+	}
+	empty.Sub(&old)
+	if empty.Count != 0 || len(empty.Counts) != 0 || empty.Sum != 0 {
+		t.Errorf("less than nothing is %+v", empty)
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	r := newRecorder()
+	b.RunParallel(func(pb *testing.PB) {
+		d := time.Duration(12345)
+		for pb.Next() {
+			r.record(d)
+			d += 17
+		}
+	})
+}

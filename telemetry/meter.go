@@ -1,0 +1,326 @@
+// Package telemetry measures the calls of servers and clients: durations as histograms by method
+// and code, recent failures, slow calls with what took their time, and calls as they happen. One
+// [Meter] serves every reader: package admin shows what it knows, and the modules
+// telemetry/prometheus and telemetry/otel export it.
+//
+//	meter := telemetry.New()
+//	s := anser.NewServer(meter.Option())
+//	c, err := anser.Dial("etcd://127.0.0.1:2379/arith", meter.Option())
+//
+// A measured call costs about 0.1 µs on each side and allocates nothing.
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser"
+)
+
+// Option configures a [Meter].
+type Option func(*Meter) error
+
+// MaxMethods limits how many methods of all servers, and how many of the clients of one target, the
+// meter distinguishes; the default is 1,000. All others count as the method [Other]. So callers
+// that invent names, for example through a gateway, cannot use up memory.
+func MaxMethods(n int) Option {
+	return func(m *Meter) error {
+		if n < 1 {
+			return fmt.Errorf("telemetry.MaxMethods(%d): want at least 1", n)
+		}
+		m.maxMethods = n
+		return nil
+	}
+}
+
+// Slow sets the duration from which on a call is kept as a slow one; the default is 100 ms. 0 keeps
+// none but the slowest of each method.
+func Slow(d time.Duration) Option {
+	return func(m *Meter) error {
+		if d < 0 {
+			return fmt.Errorf("telemetry.Slow(%v): want at least 0", d)
+		}
+		m.slowAfter = d
+		return nil
+	}
+}
+
+// Messages makes records of failed calls include the messages of their errors. By default they are
+// left out: the error of a handler may contain parts of the request.
+func Messages() Option {
+	return func(m *Meter) error {
+		m.messages = true
+		return nil
+	}
+}
+
+// Other is the name of all methods that a [Meter] does not distinguish or that a server does not
+// serve.
+const Other = "_OTHER"
+
+// maxTargets is the number of targets of clients that a meter distinguishes.
+const maxTargets = 1000
+
+// Meter measures calls. It is safe for concurrent use, and works for any number of servers and
+// clients.
+type Meter struct {
+	maxMethods int
+	slowAfter  time.Duration
+	messages   bool
+
+	failures, slow ring
+	taps           atomic.Pointer[[]*Tap]
+	tapping        sync.Mutex // held to change taps
+
+	server side
+	mu     sync.Mutex // guards the fields below
+	known  atomic.Pointer[map[string]*side]
+	latest atomic.Pointer[side] // of a client
+	sides  map[any]struct{}     // of *anser.Server and *anser.Client
+}
+
+// New returns a meter, or panics if an option is not valid.
+func New(opts ...Option) *Meter {
+	m := &Meter{maxMethods: 1000, slowAfter: 100 * time.Millisecond}
+	var errs []error
+	for _, opt := range opts {
+		if opt == nil {
+			errs = append(errs, errors.New("telemetry.New: an option is nil"))
+			continue
+		}
+		errs = append(errs, opt(m))
+	}
+	if err := errors.Join(errs...); err != nil {
+		panic(err)
+	}
+	m.server.max = m.maxMethods
+	m.sides = make(map[any]struct{})
+	m.known.Store(new(map[string]*side))
+	return m
+}
+
+// Option returns an option with which a server or a client is measured.
+func (m *Meter) Option() anser.Option { return anser.Observe(m.Observer()) }
+
+// Observer returns the observer with which the meter measures, for a caller that wraps it.
+func (m *Meter) Observer() anser.Observer {
+	return anser.Observer{
+		CallEnded: m.ended,
+		Made:      func(side any) { m.change(func() { m.sides[side] = struct{}{} }) },
+		Ended:     func(side any) { m.change(func() { delete(m.sides, side) }) },
+	}
+}
+
+func (m *Meter) change(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
+}
+
+// Servers returns the servers that the meter measures and that have not ended.
+func (m *Meter) Servers() []*anser.Server { return sidesOf[*anser.Server](m) }
+
+// Clients returns the clients that the meter measures and that are not closed.
+func (m *Meter) Clients() []*anser.Client { return sidesOf[*anser.Client](m) }
+
+func sidesOf[S any](m *Meter) (list []S) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for s := range m.sides {
+		if s, ok := s.(S); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// side is what a meter knows of the methods of all servers, or of the clients of one target.
+type side struct {
+	target  string
+	max     int
+	mu      sync.Mutex // held to add a method
+	methods sync.Map   // of *method, by name
+	places  [methodPlaces]atomic.Pointer[method]
+	count   int
+	other   atomic.Pointer[method]
+}
+
+// methodPlaces is the number of methods that are found without the map.
+const methodPlaces = 64
+
+// methodPlace spreads names by length and last bytes, where the names of one service differ.
+func methodPlace(name string) int {
+	n := len(name)
+	if n < 2 {
+		return n
+	}
+	return (n + 7*int(name[n-1]) + 31*int(name[n-2])) % methodPlaces
+}
+
+// method has what was measured of a method.
+type method struct {
+	name     string
+	codes    [maxCodes]atomic.Pointer[series]
+	retried  atomic.Uint64
+	refused  atomic.Uint64
+	replayed atomic.Uint64
+	requests atomic.Uint64 // bytes
+	replies  atomic.Uint64 // bytes
+	queue    atomic.Int64  // nanoseconds, as the others
+	decode   atomic.Int64
+	handle   atomic.Int64
+	encode   atomic.Int64
+	slowest  slowest
+}
+
+// maxCodes is the number of codes that are distinguished; all others count as the last.
+const maxCodes = 32
+
+// series has the durations of the calls of a method that ended with a code.
+type series struct {
+	times    *recorder
+	exemplar atomic.Pointer[Exemplar]
+}
+
+// Exemplar is a call of a histogram whose trace is recorded.
+type Exemplar struct {
+	TraceID  [16]byte
+	SpanID   [8]byte
+	Duration time.Duration
+	Time     time.Time
+}
+
+// sideOf returns the side of a call.
+func (m *Meter) sideOf(c *anser.CallInfo) *side {
+	if c.Server {
+		return &m.server
+	}
+	if s := m.latest.Load(); s != nil && s.target == c.Target {
+		return s
+	}
+	if s := (*m.known.Load())[c.Target]; s != nil {
+		m.latest.Store(s)
+		return s
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := *m.known.Load()
+	target := c.Target
+	if len(old) >= maxTargets {
+		target = Other
+	}
+	if s := old[target]; s != nil {
+		return s
+	}
+	s := &side{target: target, max: m.maxMethods}
+	all := maps.Clone(old)
+	if all == nil {
+		all = make(map[string]*side)
+	}
+	all[target] = s
+	m.known.Store(&all)
+	return s
+}
+
+// method returns what is known of a method.
+func (s *side) method(name string) *method {
+	place := &s.places[methodPlace(name)]
+	if m := place.Load(); m != nil && m.name == name {
+		return m
+	}
+	if name == "" {
+		name = Other
+	}
+	if m, ok := s.methods.Load(name); ok {
+		place.Store(m.(*method))
+		return m.(*method)
+	}
+	if m := s.other.Load(); m != nil && name == Other {
+		return m
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, ok := s.methods.Load(name); ok {
+		return m.(*method)
+	}
+	if name != Other && s.count < s.max {
+		m := &method{name: name}
+		s.methods.Store(name, m)
+		s.count++
+		return m
+	}
+	s.other.CompareAndSwap(nil, &method{name: Other})
+	return s.other.Load()
+}
+
+// each calls f for all methods.
+func (s *side) each(f func(m *method)) {
+	s.methods.Range(func(_, m any) bool {
+		f(m.(*method))
+		return true
+	})
+	if m := s.other.Load(); m != nil {
+		f(m)
+	}
+}
+
+// with returns the series of a code.
+func (m *method) with(code anser.Code) *series {
+	place := &m.codes[min(int(code), maxCodes-1)]
+	if s := place.Load(); s != nil {
+		return s
+	}
+	place.CompareAndSwap(nil, &series{times: newRecorder()})
+	return place.Load()
+}
+
+// ended counts a call.
+func (m *Meter) ended(ctx context.Context, c anser.CallInfo) {
+	known := m.sideOf(&c).method(c.Method)
+	code := anser.OK
+	if c.Err != nil {
+		code = anser.CodeOf(c.Err)
+	}
+	s := known.with(code)
+	first := s.times.record(c.Duration)
+	known.count(&c)
+	worst := known.slowest.beats(c.Duration)
+	slow := m.slowAfter > 0 && c.Duration >= m.slowAfter && !c.Stream
+	if first || worst || slow {
+		if t, ok := anser.TraceFrom(ctx); ok && t.Flags&1 != 0 { // the trace is recorded
+			s.exemplar.Store(&Exemplar{t.TraceID, t.SpanID, c.Duration, time.Now()})
+		}
+	}
+	if c.Err == nil && !worst && !slow && m.taps.Load() == nil {
+		return
+	}
+	m.keep(ctx, &c, code, known, worst, slow)
+}
+
+// count adds up what is not in the histogram.
+func (m *method) count(c *anser.CallInfo) {
+	if c.Attempt > 0 {
+		m.retried.Add(1)
+	}
+	if !c.Server {
+		return
+	}
+	if c.Err != nil && anser.OutcomeOf(c.Err) == anser.Refused {
+		m.refused.Add(1)
+		return
+	}
+	if c.Replayed {
+		m.replayed.Add(1)
+	}
+	m.requests.Add(uint64(max(c.RequestBytes, 0)))
+	m.replies.Add(uint64(max(c.ReplyBytes, 0)))
+	m.queue.Add(int64(c.Queue))
+	m.handle.Add(int64(c.Handle))
+	m.decode.Add(int64(c.Decode))
+	m.encode.Add(int64(c.Encode))
+}
