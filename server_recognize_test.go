@@ -104,6 +104,23 @@ func TestRecognize(t *testing.T) {
 }
 
 // A client that sends nothing, or not enough, loses its connection in time and gets no answer in
+// A connection of another protocol counts once.
+func TestRecognizedConnsAreCountedOnce(t *testing.T) {
+	s, address := serveProtocols(t)
+	for range 3 {
+		nc, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc.Write([]byte("HOOT"))
+		io.ReadAll(nc)
+		nc.Close()
+	}
+	if n := s.Stats().Accepted; n != 3 {
+		t.Errorf("%d connections are counted, want 3", n)
+	}
+}
+
 // Anser's protocol, which it may not speak.
 func TestRecognizeSilence(t *testing.T) {
 	_, address := serveProtocols(t, anser.HandshakeTimeout(50*time.Millisecond))

@@ -39,7 +39,7 @@ func (d *Directory) Prepare(call *anser.ProtocolRequest, m *Method, r *http.Requ
 // SetTimeout gives a call its deadline, in seconds from now. name is where text comes from.
 func SetTimeout(call *anser.ProtocolRequest, name, text string) *anser.Error {
 	seconds, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(seconds > 0 && seconds < 1e9) {
+	if err != nil || strings.Trim(text, "0123456789.") != "" || !(seconds > 0 && seconds < 1e9) {
 		return anser.Refuse(anser.InvalidArgument, "the value of %s is not a number of seconds", name)
 	}
 	call.Deadline = time.Now().Add(time.Duration(seconds * float64(time.Second)))
