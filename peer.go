@@ -17,4 +17,6 @@ type Peer struct {
 	Identity *Identity
 	// Checksums is true if every frame of the connection has a checksum: see [Checksums].
 	Checksums bool
+
+	accepted bool // by a listener of the server, which has counted the connection
 }

@@ -257,15 +257,15 @@ func (s *Server) accept(nc net.Conn, check bool) {
 	s.raw[g] = nc
 	s.conns.Add(1)
 	s.mu.Unlock()
+	s.stats.accepted.Add(1)
 	go func() {
 		defer s.conns.Done()
 		c, st, err := s.handshake(nc, g, full, check)
 		g.Leave()
 		if err == nil && st.protocol != nil {
-			s.serveProtocol(st.protocol, nc, st, c, g) // OpenConn counts it
+			s.serveProtocol(st.protocol, nc, st, c, g)
 			return
 		}
-		s.stats.accepted.Add(1)
 		if err != nil {
 			s.stats.handshakeFailed.Add(1)
 			s.o.observers.connFailed(ConnInfo{Server: true, Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr()}}, err)

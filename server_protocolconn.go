@@ -168,7 +168,9 @@ func (s *Server) enter(p *ProtocolConn) error {
 	s.live[p.conn] = struct{}{}
 	s.upkeep.Add(&p.conn.upkeep, mono.Now().Add(upkeep.Interval), p.conn.tend)
 	s.conns.Add(1)
-	s.stats.accepted.Add(1)
+	if !p.remote.accepted {
+		s.stats.accepted.Add(1)
+	}
 	return nil
 }
 

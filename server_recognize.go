@@ -202,7 +202,7 @@ func (s *Server) serveProtocol(p Protocol, nc net.Conn, st *reading, c *serverCo
 		nc.Close()
 		return
 	}
-	in := Incoming{Conn: c.nc, Begin: st.buf[st.r:st.w], Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr()}}
+	in := Incoming{Conn: c.nc, Begin: st.buf[st.r:st.w], Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr(), accepted: true}}
 	if sc, ok := c.nc.(secured); ok {
 		in.Peer.TLS = new(sc.ConnectionState())
 	}
