@@ -249,7 +249,7 @@ func TestForwardWaitsForAConnection(t *testing.T) {
 		c := dial(t, "gw:1", anser.Dialer(network.Dial))
 		f := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("x"))
 		g := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("x"))
-		time.Sleep(500 * time.Millisecond)
+		synctest.Wait() // both wait
 		g.Cancel()
 		if _, err := g.Wait(); !errors.Is(err, anser.Canceled) {
 			t.Error(err)

@@ -12,17 +12,19 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// balancer passes connections on to the server of the moment, as one in front of a service does.
+// balancer forwards connections to the server of the moment, as one in front of a service does.
 type balancer struct {
 	l     net.Listener
 	conns sync.WaitGroup
 
-	mu sync.Mutex // guards what follows
-	to string
+	mu       sync.Mutex // guards what follows
+	to       string
+	answered *atomic.Int64 // pieces of answers from the server of the moment
 }
 
 func balance(t *testing.T, to string) *balancer {
@@ -31,7 +33,7 @@ func balance(t *testing.T, to string) *balancer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &balancer{l: l, to: to}
+	b := &balancer{l: l, to: to, answered: new(atomic.Int64)}
 	b.conns.Go(b.accept)
 	t.Cleanup(func() {
 		l.Close()
@@ -48,19 +50,20 @@ func (b *balancer) accept() {
 		}
 		b.mu.Lock()
 		far, err := net.Dial("tcp", b.to)
+		answered := b.answered
 		b.mu.Unlock()
 		if err != nil {
 			near.Close()
 			continue
 		}
-		pass := func(to, from net.Conn) {
-			io.Copy(to, from)
+		forward := func(to, from net.Conn, pieces *atomic.Int64) {
+			io.Copy(counter{to, pieces}, from)
 			to.(*net.TCPConn).CloseWrite()
 		}
 		b.conns.Go(func() {
 			var both sync.WaitGroup
-			both.Go(func() { pass(far, near) })
-			both.Go(func() { pass(near, far) })
+			both.Go(func() { forward(far, near, new(atomic.Int64)) })
+			both.Go(func() { forward(near, far, answered) })
 			both.Wait()
 			near.Close()
 			far.Close()
@@ -72,7 +75,31 @@ func (b *balancer) accept() {
 func (b *balancer) turn(to string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.to = to
+	b.to, b.answered = to, new(atomic.Int64)
+}
+
+// calls waits until the server of the moment has answered calls: 100 pieces are 30 calls or more.
+func (b *balancer) calls(t *testing.T) {
+	t.Helper()
+	b.mu.Lock()
+	answered := b.answered
+	b.mu.Unlock()
+	for end := time.Now().Add(bound); answered.Load() < 100; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d pieces of answers in %v", answered.Load(), bound)
+		}
+	}
+}
+
+// counter counts what is written.
+type counter struct {
+	io.Writer
+	n *atomic.Int64
+}
+
+func (c counter) Write(b []byte) (int, error) {
+	c.n.Add(1)
+	return c.Writer.Write(b)
 }
 
 // order makes the first order, so that no stream waits for one.
@@ -121,14 +148,14 @@ func TestDrain(t *testing.T) {
 			}
 			const servers = 5
 			for range servers {
-				time.Sleep(500 * time.Millisecond) // the client calls
+				b.calls(t)
 				next, stopNext := run(t, program)
 				order(t, next)
 				b.turn(next)
 				stop()
 				stop = stopNext
 			}
-			time.Sleep(500 * time.Millisecond)
+			b.calls(t)
 			calls.Close()
 			rest, _ := io.ReadAll(out)
 			err = cmd.Wait()
