@@ -13,8 +13,8 @@ import (
 )
 
 // LoginMethod is the method by which a connection authenticates, on servers with
-// [Server.Authenticate]. Its argument is a token, a string, and its reply is true. Every client of
-// net/rpc or JSON-RPC can call it; clients of this package do if [Dialer.Token] is set.
+// [Server.Authenticate]. Its argument is a token, a string, and its reply is true. Every net/rpc or
+// JSON-RPC client can call it; clients of this package do if [Dialer.Token] is set.
 const LoginMethod = "Anser.Login"
 
 // Credentials are the credentials of a connection.

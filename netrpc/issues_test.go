@@ -35,7 +35,7 @@ func TestIssue3615AliasedMethods(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Clients of net/rpc can also call them.
+	// net/rpc clients can also call them.
 	addr := serve(t, s, nil)
 	c, err := stock.Dial("tcp", addr)
 	client(t, c, err)
@@ -169,7 +169,7 @@ func TestIssue4591Authentication(t *testing.T) {
 	if response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the debug page says %s to everybody", response.Status)
 	}
-	// RPC, from this package and from a client of net/rpc that logs in itself.
+	// RPC, from this package and from a net/rpc client that logs in itself.
 	c, err = (&netrpc.Dialer{Token: "a token"}).Dial(ctx, "tcp", raw)
 	is(client(t, c, err), "bearer")
 	old, err := stock.Dial("tcp", raw)

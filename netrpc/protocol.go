@@ -12,17 +12,17 @@ import (
 	"github.com/anser-rpc/anser/internal/link"
 )
 
-// Protocol returns net/rpc's protocol over gob, for [anser.Protocols]: stock clients of net/rpc
+// Protocol returns net/rpc's protocol over gob, for [anser.Protocols]: stock net/rpc clients
 // call the methods of the server on its own port. Its clients authenticate as in [Server] with
 // Server.Anser. They may begin with the CONNECT request of rpc.DialHTTP, to its default path.
 func Protocol() anser.Protocol {
 	return &protocol{name: "net/rpc", begins: begins, codec: newGobServerCodec}
 }
 
-// connect is what a client of net/rpc sends in DialHTTP, byte for byte.
+// connect is what a net/rpc client sends in DialHTTP, byte for byte.
 const connect = "CONNECT " + DefaultRPCPath + " HTTP/1.0\n\n"
 
-// begins recognizes the beginnings of clients of net/rpc.
+// begins recognizes the beginnings of net/rpc clients.
 func begins(begin []byte) (is, may bool) {
 	if n := min(len(begin), len(connect)); string(begin[:n]) == connect[:n] {
 		return n == len(connect), true
@@ -120,7 +120,7 @@ func (c *peerConn) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// beginsGob recognizes the definition of the type Request, with which a client of net/rpc begins:
+// beginsGob recognizes the definition of the type Request, with which a net/rpc client begins:
 // its length, the negative id of the type, and its name.
 func beginsGob(begin []byte) (is, may bool) {
 	const name = "\x07Request"

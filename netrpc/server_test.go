@@ -330,7 +330,7 @@ func TestShutdownDrains(t *testing.T) {
 	l := listen(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l, nil) }()
-	// One client of net/rpc with a call in flight, an idle one, and one over HTTP.
+	// One net/rpc client with a call in flight, an idle one, and one over HTTP.
 	busy, err := stock.Dial("tcp", l.Addr().String())
 	client(t, busy, err)
 	idle := dial(t, l.Addr().String())

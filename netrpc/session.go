@@ -101,7 +101,7 @@ func (s *Server) serveSession(c *session, from origin) {
 	c.codec.Close()
 }
 
-// answerHTTP tells a client of HTTP what it has reached.
+// answerHTTP tells an HTTP client what it has reached.
 func (c *session) answerHTTP() {
 	s := c.server
 	if n := s.httpSeen.Note(mono.Now()); n > 0 {

@@ -50,7 +50,7 @@ func shared(t *testing.T, services []any, opts ...anser.ServerOption) *netrpc.Se
 	return s
 }
 
-// The options of Anser's server apply to calls of net/rpc: none of the checks is bypassed.
+// The options of Anser's server apply to net/rpc calls: none of the checks is bypassed.
 func TestCallsPassTheChecksOfAnser(t *testing.T) {
 	keys, err := auth.NewTokens(auth.Grant{Subject: "ann", SHA256: auth.Digest("ann's")}, auth.Grant{Subject: "bob", SHA256: auth.Digest("bob's")})
 	if err != nil {
@@ -220,7 +220,7 @@ func TestLimitsCountAllProtocols(t *testing.T) {
 	}
 }
 
-// Clients of net/rpc can call methods registered at Anser's server.
+// net/rpc clients can call methods registered at Anser's server.
 func TestMethodsOfAnser(t *testing.T) {
 	s := shared(t, nil)
 	anser.Handle(s.Anser, "Arith.Mul", func(_ context.Context, in *Args) (*Reply, error) { return &Reply{in.A * in.B}, nil })

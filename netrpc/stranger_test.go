@@ -14,7 +14,7 @@ import (
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
 
-// A client of HTTP learns what the port is, over each codec, in one write and byte by byte, and the
+// An HTTP client learns what the port is, over each codec, in one write and byte by byte, and the
 // log says it once.
 func TestAnswersHTTP(t *testing.T) {
 	for name, codec := range map[string]func(io.ReadWriteCloser) netrpc.ServerCodec{"gob": nil, "JSON-RPC": jsonrpc.NewServerCodec} {

@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/webclient"
 )
 
-// Connect is an option of [anser.Dial] by which a client calls servers of Connect, in any language:
+// Connect is an option of [anser.Dial] by which a client calls Connect servers, in any language:
 //
 //	c, err := anser.Dial("https://api.example.com:443", protocols.Connect())
 //

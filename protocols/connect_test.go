@@ -71,7 +71,7 @@ func dialWeb(t *testing.T, target string, opts ...anser.DialOption) *anser.Clien
 	return c
 }
 
-// webClients are the ways in which the client of Anser calls servers of Connect and gRPC-Web.
+// webClients are the ways in which the Anser client calls Connect and gRPC-Web servers.
 var webClients = map[string]anser.DialOption{
 	"gRPC":    protocols.GRPC(),
 	"connect": protocols.Connect(), "connect with HTTP/2": protocols.Connect(protocols.UnencryptedHTTP2()),

@@ -6,11 +6,11 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/rpcxclient"
 )
 
-// GRPC is a transport for [anser.Dial] by which a client calls servers of gRPC, in any language:
+// GRPC is a transport for [anser.Dial] by which a client calls gRPC servers, in any language:
 //
 //	c, err := anser.Dial("grpc://10.0.0.7:50051,10.0.0.8:50051", protocols.GRPC())
 //
-// The addresses may as well come from a registry that has servers of Anser, too. Balancing,
+// The addresses may as well come from a registry that has Anser servers, too. Balancing,
 // retries, budgets, breakers, rules, interceptors and observers are those of every client. With
 // [anser.TLS] the connections have TLS and the server must offer HTTP/2 by ALPN; without it they
 // are in clear text.
@@ -27,11 +27,11 @@ func GRPC() anser.Transport {
 	return anser.Transport{Scheme: "grpc", Wrap: grpcclient.New, NextProto: "h2"}
 }
 
-// RPCX is a transport for [anser.Dial] by which a client calls servers of rpcx:
+// RPCX is a transport for [anser.Dial] by which a client calls rpcx servers:
 //
 //	c, err := anser.Dial("rpcx://10.0.0.7:8972,10.0.0.8:8972", protocols.RPCX())
 //
-// The addresses may as well come from a registry that has servers of Anser, too. Balancing,
+// The addresses may as well come from a registry that has Anser servers, too. Balancing,
 // retries, budgets, breakers, rules, interceptors and observers are those of every client. With
 // [anser.TLS] the connections have TLS.
 //
@@ -40,7 +40,7 @@ func GRPC() anser.Transport {
 // is a token is sent with every call, as XClient.Auth of rpcx does. The metadata of a reply are
 // trailers. A ping is a heartbeat.
 //
-// A server of rpcx is not told that a call is cancelled. It says only the text of an error: the
+// An rpcx server is not told that a call is cancelled. It says only the text of an error: the
 // error has the code Unknown and the outcome Executed, and Refused if the server has no such
 // service or method, or its limit of requests is reached. Calls that a connection had not answered
 // when it was lost have the outcome Unknown, unless nothing of them was sent. Streams and calls

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// headWatch looks at the heads of the requests of a connection of HTTP/1.1 as they arrive. net/http
+// headWatch looks at the heads of the requests of an HTTP/1.1 connection as they arrive. net/http
 // accepts what a proxy in front may read otherwise, so that one of the two takes a part of a body
 // for a request: a length next to chunks, two lengths, folded lines, and lines that end without
 // CR.

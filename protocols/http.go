@@ -24,7 +24,7 @@ import (
 )
 
 // HTTP returns the protocols over HTTP/1.1 and HTTP/2, for [anser.Protocols]: gRPC, and what the
-// options add. Without TLS, HTTP/2 needs prior knowledge, as clients of gRPC have it.
+// options add. Without TLS, HTTP/2 needs prior knowledge, as gRPC clients have it.
 func HTTP(opts ...Option) anser.Protocol {
 	p := &httpProtocol{servers: make(map[*anser.Server]*site)}
 	p.o.pings.PermitWithoutStream = true
@@ -70,14 +70,14 @@ func Handler(h http.Handler) Option {
 // meant. Connect and gRPC always ignore them, as their other implementations do.
 func IgnoreUnknown() Option { return func(o *options) { o.ignoreUnknown = true } }
 
-// Before puts a handler in front of all requests of HTTP but calls of gRPC, such as one that sends
+// Before puts a handler in front of all HTTP requests but gRPC calls, such as one that sends
 // some of them to another server. It gets the handler behind it, and runs after the checks of
 // origins and hosts. A call whose request it changes is the one of the changed request.
 func Before(f func(next http.Handler) http.Handler) Option {
 	return func(o *options) { o.before = f }
 }
 
-// RequestFrom returns the HTTP request of a call, for handlers of methods, or nil: calls of gRPC
+// RequestFrom returns the HTTP request of a call, for handlers of methods, or nil: gRPC calls
 // over HTTP/2 have none. Its body belongs to the protocol.
 func RequestFrom(ctx context.Context) *http.Request { return exchange.RequestFrom(ctx) }
 
@@ -160,13 +160,13 @@ func (p *httpProtocol) Name() string { return "HTTP" }
 
 func (p *httpProtocol) NextProtos() []string { return []string{"h2", "http/1.1"} }
 
-// beginnings are those of requests whose target is no path: of HTTP/1.1, and the preface of HTTP/2.
+// beginnings are those of requests whose target is no path: of HTTP/1.1, and the HTTP/2 preface.
 var beginnings = [...]string{"OPTIONS *", "CONNECT ", h2.Preface[:16]}
 
-// connectRPC is how clients of net/rpc begin in DialHTTP, which is left to package netrpc.
+// connectRPC is how net/rpc clients begin in DialHTTP, which is left to package netrpc.
 const connectRPC = "CONNECT /_goRPC_ HTTP/1.0\n\n"
 
-// maxMethod is the length of a method of HTTP.
+// maxMethod is the length of an HTTP method.
 const maxMethod = 20
 
 // Begins takes a method in capital letters, of which google.api.http can have others than the usual
@@ -215,7 +215,7 @@ func (p *httpProtocol) Serve(s *anser.Server, in anser.Incoming) error {
 // errPanicked ends the streams of a connection that a panic has ended; otherwise they have ended.
 var errPanicked = errors.New("a panic has ended the connection")
 
-// serveHTTP2 serves a connection of HTTP/2.
+// serveHTTP2 serves an HTTP/2 connection.
 func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) (err error) {
 	at := p.site(s)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -283,7 +283,7 @@ func broken(err error) error {
 // farewell is how long the answers to a client that must not go on may take.
 const farewell = time.Second
 
-// serveHTTP1 serves a connection of HTTP/1.1.
+// serveHTTP1 serves an HTTP/1.1 connection.
 func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 	at := p.site(s)
 	l := newOneConn(in)

@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/h2"
 )
 
-// EnforcementPolicy says how often a client of HTTP/2, such as one of gRPC, may send a PING frame.
+// EnforcementPolicy says how often an HTTP/2 client, such as one of gRPC, may send a PING frame.
 // It has the fields and the meaning of keepalive.EnforcementPolicy in grpc-go.
 type EnforcementPolicy struct {
 	// MinTime is the minimum time between two PING frames. 0 means that of [anser.MinPing], which
@@ -20,10 +20,10 @@ type EnforcementPolicy struct {
 	PermitWithoutStream bool
 }
 
-// KeepaliveEnforcementPolicy sets how often clients of HTTP/2 may send PING frames; the default is
+// KeepaliveEnforcementPolicy sets how often HTTP/2 clients may send PING frames; the default is
 // EnforcementPolicy{PermitWithoutStream: true}. A client that sends three too early, without an
 // answer of the server in between, is disconnected with ENHANCE_YOUR_CALM and "too_many_pings".
-// Clients of gRPC ping half as often after that. [anser.Keepalive] sets when the server sends PING
+// gRPC clients ping half as often after that. [anser.Keepalive] sets when the server sends PING
 // frames itself.
 func KeepaliveEnforcementPolicy(p EnforcementPolicy) Option {
 	return func(o *options) {
@@ -42,7 +42,7 @@ func (o *options) setTimes(config *h2.Config, t anser.ConnTimes) {
 	config.MinPing, config.PingWithoutStream = cmp.Or(o.pings.MinTime, t.MinPing), o.pings.PermitWithoutStream
 }
 
-// frameTime returns how long the rest of a frame of HTTP/2, or of a header of HTTP/1.1, may take to
+// frameTime returns how long the rest of a frame of HTTP/2, or of an HTTP/1.1 header, may take to
 // arrive.
 func frameTime(t anser.ConnTimes) time.Duration {
 	if t.ReadTimeout > 0 {

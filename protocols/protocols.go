@@ -1,4 +1,4 @@
-// Package protocols lets everybody call the services of a server of Anser: one port speaks gRPC,
+// Package protocols lets everybody call the services of an Anser server: one port speaks gRPC,
 // gRPC-Web, Connect, JSON over HTTP, JSON-RPC, net/rpc and rpcx, besides Anser's own protocol.
 //
 //	s := anser.NewServer(protocols.All())

@@ -76,7 +76,7 @@ func TestAnserAndNetRPC(t *testing.T) {
 	}
 }
 
-// A client of net/rpc that begins with CONNECT calls the port too, also if CONNECT arrives in
+// A net/rpc client that begins with CONNECT calls the port too, also if CONNECT arrives in
 // parts.
 func TestDialHTTP(t *testing.T) {
 	_, addr := serve(t)

@@ -303,7 +303,7 @@ func withoutTexts(answer string) string {
 	return string(out)
 }
 
-// overTCP returns what a connection answers to a request of JSON-RPC.
+// overTCP returns what a connection answers to a JSON-RPC request.
 func overTCP(t *testing.T, address, request string) string {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)

@@ -19,7 +19,7 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/rpcxwire"
 )
 
-// old is a client of rpcx that sends what a test wants.
+// old is an rpcx client that sends what a test wants.
 type old struct {
 	net.Conn
 	r *bufio.Reader

@@ -8,7 +8,7 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/host"
 )
 
-// RunRequest makes the server run a request of HTTP as a call of a method, for handlers of
+// RunRequest makes the server run an HTTP request as a call of a method, for handlers of
 // [Before] and
 // [Handler]: the request then passes the authentication, policies, limits, interceptors and
 // observers of calls, and the server waits for it when it drains. The method is one of
@@ -36,7 +36,7 @@ func RunRequest(r *http.Request, method string) error {
 	return nil
 }
 
-// WriteError answers a request of HTTP with an error, as calls in JSON are answered.
+// WriteError answers an HTTP request with an error, as calls in JSON are answered.
 func WriteError(w http.ResponseWriter, err error) { exchange.Fail(w, asFault(err)) }
 
 func asFault(err error) *anser.Error {

@@ -15,7 +15,7 @@ import (
 
 type writerKey struct{}
 
-// A handler in front of the calls sees every request of HTTP, changes some, and runs others as
+// A handler in front of the calls sees every HTTP request, changes some, and runs others as
 // calls, with their checks.
 func TestBefore(t *testing.T) {
 	before := func(next http.Handler) http.Handler {

@@ -70,8 +70,8 @@ const (
 )
 
 // Instance is one running server of a service. Only Service and Address are required; the zero
-// values of the other fields are useful. Instances are values: implementations that keep one copy
-// its Tags. The JSON form is the record that registries store; see Encode.
+// values of the other fields are useful. Instances are values: an implementation that keeps one
+// copies its Tags. The JSON form is the record that registries store; see Encode.
 type Instance struct {
 	// ID is unique among the instances of the service; empty means Address.
 	ID      string `json:"id,omitempty"`

@@ -5,7 +5,6 @@
 //
 // Calls do not depend on a registry being available: a client keeps the last list it received, so
 // an outage of a registry fails no call.
-// outage of a registry fails a call.
 package registry
 
 import (

@@ -40,7 +40,7 @@ func Dial(network, address string) (*netrpc.Client, error) {
 	return (&netrpc.Dialer{Codec: NewClientCodec}).Dial(context.Background(), network, address)
 }
 
-// Dial2 connects to a server of JSON-RPC 2.0. See [NewClientCodec2] and [Dial].
+// Dial2 connects to a JSON-RPC 2.0 server. See [NewClientCodec2] and [Dial].
 func Dial2(network, address string) (*netrpc.Client, error) {
 	return (&netrpc.Dialer{Codec: NewClientCodec2}).Dial(context.Background(), network, address)
 }

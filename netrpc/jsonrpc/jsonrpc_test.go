@@ -63,7 +63,7 @@ func newServer(t testing.TB) *netrpc.Server {
 	return s
 }
 
-// connect returns a connection to a server of JSON-RPC.
+// connect returns a connection to a JSON-RPC server.
 func connect(t testing.TB) net.Conn {
 	t.Helper()
 	s := newServer(t)

@@ -18,11 +18,11 @@ import (
 )
 
 // DialRPCX returns a registry that keeps its instances as rpcx's plugin ConsulRegisterPlugin does,
-// in Consul's keys and values under the same base path: clients of rpcx find the servers of Anser,
-// and clients of Anser the servers of rpcx. The options are those of Dial, without Prefix. The
+// in Consul's keys and values under the same base path: rpcx clients find the Anser servers,
+// and clients of Anser the rpcx servers. The options are those of Dial, without Prefix. The
 // instances belong to a session of Consul, whose time to live is at least 10 s.
 //
-// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX.
+// The address of an rpcx server has the scheme rpcx: a client needs the option protocols.RPCX.
 // That of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx
 // counts 100 here, "inactive" is Disabled, and the first group of a server is its group.
 func DialRPCX(endpoint, basePath string, opts ...Option) (registry.Registry, error) {
@@ -42,7 +42,7 @@ func DialRPCX(endpoint, basePath string, opts ...Option) (registry.Registry, err
 	return rpcxlayout.NewKeeper(s, upkeep.Renewal(r.ttl), r.log), nil
 }
 
-// RPCXScheme lets a client find its service in Consul, in the layout of rpcx. It is an option of
+// RPCXScheme lets a client find its service in Consul, in the rpcx layout. It is an option of
 // anser.Dial:
 //
 //	c, err := anser.Dial("consul+rpcx://127.0.0.1:8500/rpcx/Arith", consul.RPCXScheme(), protocols.RPCX())

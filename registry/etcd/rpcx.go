@@ -13,17 +13,17 @@ import (
 )
 
 // RPCX makes a Registry keep its instances as rpcx's plugin EtcdV3RegisterPlugin does, under the
-// same base path: clients of rpcx find the servers of Anser, and clients of Anser the servers of
-// rpcx. It takes the place of [Prefix].
+// same base path: rpcx clients find the Anser servers, and clients of Anser the rpcx
+// servers. It takes the place of [Prefix].
 //
-// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX.
+// The address of an rpcx server has the scheme rpcx: a client needs the option protocols.RPCX.
 // That of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx
 // counts 100 here, "inactive" is Disabled, and the first group of a server is its group.
 func RPCX(basePath string) Option {
 	return func(c *config) { c.prefix, c.rpcx = basePath, true }
 }
 
-// RPCXScheme lets a client find its service in etcd, in the layout of rpcx. It is an option of
+// RPCXScheme lets a client find its service in etcd, in the rpcx layout. It is an option of
 // anser.Dial:
 //
 //	c, err := anser.Dial("etcd+rpcx://127.0.0.1:2379/rpcx/Arith", etcd.RPCXScheme(), protocols.RPCX())
@@ -44,7 +44,7 @@ func RPCXScheme(opts ...DialOption) registry.Scheme {
 	}}
 }
 
-// checkRPCX checks the options of a registry in the layout of rpcx.
+// checkRPCX checks the options of a registry in the rpcx layout.
 func (c *config) checkRPCX() error {
 	if err := rpcxlayout.CheckBase(c.prefix); err != nil {
 		return fmt.Errorf("etcd.RPCX: %w", err)

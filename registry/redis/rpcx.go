@@ -17,10 +17,10 @@ import (
 )
 
 // DialRPCX returns a registry that keeps its instances as rpcx's plugin RedisRegisterPlugin does,
-// under the same base path: clients of rpcx find the servers of Anser, and clients of Anser the
-// servers of rpcx. The options are those of Dial, without Prefix.
+// under the same base path: rpcx clients find the Anser servers, and clients of Anser the
+// rpcx servers. The options are those of Dial, without Prefix.
 //
-// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX.
+// The address of an rpcx server has the scheme rpcx: a client needs the option protocols.RPCX.
 // That of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx
 // counts 100 here, "inactive" is Disabled, and the first group of a server is its group. A watch
 // sees a change within a second. Like rpcx's plugin, it does not find servers in a cluster of
@@ -48,7 +48,7 @@ func DialRPCX(addresses []string, basePath string, opts ...DialOption) (registry
 	return rpcxlayout.NewKeeper(s, upkeep.Renewal(cfg.ttl), cfg.log), nil
 }
 
-// RPCXScheme lets a client find its service in Redis, in the layout of rpcx. It is an option of
+// RPCXScheme lets a client find its service in Redis, in the rpcx layout. It is an option of
 // anser.Dial:
 //
 //	c, err := anser.Dial("redis+rpcx://127.0.0.1:6379/rpcx/Arith", redis.RPCXScheme(), protocols.RPCX())

@@ -16,7 +16,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Servers are replaced one after the other while stock clients of gRPC call: no call fails, not
+// Servers are replaced one after the other while stock gRPC clients call: no call fails, not
 // even one whose method is not idempotent.
 func TestDrainFailsNoCall(t *testing.T) {
 	if testing.Short() {

@@ -53,7 +53,7 @@ func serve(t *testing.T, add func(*anser.Server), opts ...anser.ServerOption) st
 	return address
 }
 
-// dialGRPC connects a stock client of grpc-go.
+// dialGRPC connects a stock grpc-go client.
 func dialGRPC(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -84,8 +84,8 @@ var interopCases = []struct {
 	{"special_status_message", interop.DoSpecialStatusMessage},
 }
 
-// Every case of gRPC's interoperability tests that needs no cloud, with the stock client of grpc-go
-// and gRPC's own service on a server of Anser. The functions end the process when a case fails.
+// Every case of gRPC's interoperability tests that needs no cloud, with the stock grpc-go client
+// and gRPC's own service on an Anser server. The functions end the process when a case fails.
 func TestInteropOfGRPC(t *testing.T) {
 	address := serve(t, addInterop)
 	conn := dialGRPC(t, address)

@@ -24,7 +24,7 @@ import (
 	"github.com/anser-rpc/anser/protocols"
 )
 
-// villain is a server of HTTP/2 that plays a row of TestHostileServers on each of its connections.
+// villain is an HTTP/2 server that plays a row of TestHostileServers on each of its connections.
 type villain struct {
 	nc    net.Conn
 	kind  string // the content type of the call
@@ -56,7 +56,7 @@ func forever(send func() error) {
 	}
 }
 
-// envelope returns a message of gRPC with a length that need not be true.
+// envelope returns a gRPC message with a length that need not be true.
 func envelope(flag byte, size uint32, p []byte) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{flag}, size), p...)
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/anser-rpc/anser/protocols"
 )
 
-// bubble is a server and a stock client of grpc-go in a synctest bubble.
+// bubble is a server and a stock grpc-go client in a synctest bubble.
 type bubble struct {
 	*anser.Server
 	conn  *grpc.ClientConn
@@ -82,7 +82,7 @@ func (b *bubble) watch(t *testing.T, most time.Duration) (after time.Duration, e
 	return time.Since(began), err
 }
 
-// Clients of grpc-go that ping as often as they can keep their connections, idle or not.
+// grpc-go clients that ping as often as they can keep their connections, idle or not.
 func TestKeepaliveOfClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := inBubble(t, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// A stock client of gRPC gives a call an idempotency key by its metadata.
+// A stock gRPC client gives a call an idempotency key by its metadata.
 func TestKeysOverGRPC(t *testing.T) {
 	var ran atomic.Int32
 	address := serve(t, func(s *anser.Server) {

@@ -150,7 +150,7 @@ func messageOf(t *testing.T, d protoreflect.MessageDescriptor, text string) *dyn
 	return m
 }
 
-// A stock client of gRPC calls methods with Go types by their descriptors in reflection.
+// A stock gRPC client calls methods with Go types by their descriptors in reflection.
 func TestGoTypesOverGRPC(t *testing.T) {
 	conn := dialGRPC(t, serve(t, addDepot))
 	files := reflected(t, conn, "Depot")

@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/compress"
 )
 
-// throughAnser calls with a client of Anser, which speaks the protocol itself.
+// throughAnser calls with an Anser client, which speaks the protocol itself.
 func throughAnser(name, scheme string, transport func() anser.DialOption) language {
 	dial := func(m *matrixServer, opts ...anser.DialOption) (*anser.Client, error) {
 		opts = append(opts, silent, anser.NoSnapshot(), anser.Attempts(1), anser.Codec(new(codec.JSON)))

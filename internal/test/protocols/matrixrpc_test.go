@@ -38,7 +38,7 @@ func (a *rpcAnswer) told() told {
 	return told{code: strings.ReplaceAll(a.Error.Data.Code, "_", " "), message: a.Error.Message, outcome: a.Error.Data.Outcome, details: len(a.Error.Data.Details) > 0}
 }
 
-// rpcRequest returns a request of JSON-RPC 2.0.
+// rpcRequest returns a JSON-RPC 2.0 request.
 func rpcRequest(text string) []byte {
 	body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "test.Matrix.Say", "params": Words{text}})
 	return body
@@ -61,7 +61,7 @@ func jsonRPC() language {
 	return language{name: "JSON-RPC over HTTP", call: call, lacks: []lack{oneAnswer}}
 }
 
-// jsonRPCOverTCP sends the request of JSON-RPC 2.0 by itself. A caller gives up by closing the
+// jsonRPCOverTCP sends the JSON-RPC 2.0 request by itself. A caller gives up by closing the
 // connection.
 func jsonRPCOverTCP() language {
 	call := func(ctx context.Context, m *matrixServer, text string, _ asked) told {
@@ -85,7 +85,7 @@ func jsonRPCOverTCP() language {
 	}}
 }
 
-// netRPC calls with a client of net/rpc. A caller gives up by closing the connection.
+// netRPC calls with a net/rpc client. A caller gives up by closing the connection.
 func netRPC() language {
 	call := func(ctx context.Context, m *matrixServer, text string, _ asked) told {
 		c, err := rpc.Dial("tcp", m.address)
@@ -111,7 +111,7 @@ func netRPC() language {
 	}}
 }
 
-// rpcx calls with a client of Anser that speaks the protocol of rpcx.
+// rpcx calls with an Anser client that speaks the protocol of rpcx.
 func rpcx() language {
 	l := throughAnser("rpcx", "rpcx://", func() anser.DialOption { return protocols.RPCX() })
 	l.lacks = []lack{oneAnswer, {[]string{"details of an error"}, "an error is a text; metadata carries its code and outcome, but no details"}}

@@ -238,7 +238,7 @@ func rawBatch(t *testing.T, address, name, token string) {
 	}
 }
 
-// socketMessage is a text message of a client of WebSocket, with a mask of zeros.
+// socketMessage is a text message of a WebSocket client, with a mask of zeros.
 const socketMessage = "\x81\x83\x00\x00\x00\x00" + `"x"`
 
 // rawSocket opens a WebSocket and sends a message.
@@ -297,7 +297,7 @@ func callOldName(c *rpc.Client, name, token string) {
 	c.Call(name, struct{ Value string }{"x"}, &out)
 }
 
-// rawGRPC sends a call of gRPC with any path.
+// rawGRPC sends a gRPC call with any path.
 func rawGRPC(t *testing.T, address, path, token string) {
 	t.Helper()
 	rawHTTP2(t, address, token, "\x00\x00\x00\x00\x03\x0a\x01x", true, [2]string{":method", "POST"}, [2]string{":path", path},

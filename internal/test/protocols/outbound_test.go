@@ -35,7 +35,7 @@ import (
 	"github.com/anser-rpc/anser/protocols"
 )
 
-// stockServer starts a server of grpc-go, and returns its address.
+// stockServer starts a grpc-go server, and returns its address.
 func stockServer(t *testing.T, add func(grpc.ServiceRegistrar), opts ...grpc.ServerOption) (*grpc.Server, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,7 +53,7 @@ func stockServer(t *testing.T, add func(grpc.ServiceRegistrar), opts ...grpc.Ser
 	return s, l.Addr().String()
 }
 
-// dialOut connects a client of Anser to a server of gRPC.
+// dialOut connects an Anser client to a gRPC server.
 func dialOut(t *testing.T, address string, opts ...anser.DialOption) *anser.Client {
 	t.Helper()
 	c, err := anser.Dial("grpc://"+address, append([]anser.DialOption{protocols.GRPC()}, opts...)...)
@@ -64,8 +64,8 @@ func dialOut(t *testing.T, address string, opts ...anser.DialOption) *anser.Clie
 	return c
 }
 
-// Every case of gRPC's interoperability tests that needs no cloud, with generated stubs of gRPC on
-// a client of Anser, and the stock server of grpc-go.
+// Every case of gRPC's interoperability tests that needs no cloud, with generated gRPC stubs on
+// an Anser client, and the stock grpc-go server.
 func TestInteropWithServersOfGRPC(t *testing.T) {
 	_, address := stockServer(t, func(s grpc.ServiceRegistrar) { pb.RegisterTestServiceServer(s, interop.NewTestServer()) })
 	conn := grpcstubs.NewConn(dialOut(t, address))
@@ -87,13 +87,13 @@ func TestInteropWithServersOfGRPC(t *testing.T) {
 // bytesValue is the message of the service below.
 type bytesValue = wrapperspb.BytesValue
 
-// The methods of the service below, as clients of Anser name them.
+// The methods of the service below, as Anser clients name them.
 const (
 	say  anser.Method[bytesValue, bytesValue]       = "test.Echo.Say"
 	chat anser.StreamMethod[bytesValue, bytesValue] = "test.Echo.Chat"
 )
 
-// echo is a service of grpc-go.
+// echo is a grpc-go service.
 type echo struct {
 	unary func(ctx context.Context, in *bytesValue) (*bytesValue, error)
 	bidi  func(st grpc.BidiStreamingServer[bytesValue, bytesValue]) error

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// sizes adds up the bytes of messages on the wire of a server of grpc-go.
+// sizes adds up the bytes of messages on the wire of a grpc-go server.
 type sizes struct{ n *atomic.Int64 }
 
 func (s sizes) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
@@ -25,7 +25,7 @@ func (s sizes) HandleRPC(_ context.Context, r stats.RPCStats) {
 	}
 }
 
-// connections counts the connections of a server of grpc-go.
+// connections counts the connections of a grpc-go server.
 type connections struct{ n *atomic.Int32 }
 
 func (c connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }

@@ -152,7 +152,7 @@ func visitGRPC(t *testing.T, d *door) *visitor {
 	return &visitor{call, watch, func() { conn.Close() }}
 }
 
-// web is a client of HTTP.
+// web is an HTTP client.
 type web struct {
 	*door
 	client http.Client

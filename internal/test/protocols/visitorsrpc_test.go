@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// visitRPC makes calls of JSON-RPC 2.0 over HTTP, with a text around each of them.
+// visitRPC makes JSON-RPC 2.0 calls over HTTP, with a text around each of them.
 func visitRPC(around string) func(*web) *visitor {
 	return func(w *web) *visitor {
 		return &visitor{call: func(ctx context.Context, method string) (string, anser.Code) {

@@ -23,7 +23,7 @@ import (
 	"github.com/anser-rpc/anser/protocols"
 )
 
-// serve starts a server of Anser with all protocols, and returns its address.
+// serve starts an Anser server with all protocols, and returns its address.
 func serve(t *testing.T, opts ...anser.ServerOption) (*anser.Server, string) {
 	t.Helper()
 	s := anser.NewServer(append(opts, protocols.All(), anser.NoSignals(), anser.Logger(slog.New(slog.DiscardHandler)))...)

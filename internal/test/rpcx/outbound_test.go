@@ -26,7 +26,7 @@ import (
 	"github.com/anser-rpc/anser/protocols"
 )
 
-// Arith is a service of rpcx.
+// Arith is an rpcx service.
 type Arith struct {
 	ran  atomic.Int64
 	wait chan struct{}
@@ -257,7 +257,7 @@ func TestTLSOut(t *testing.T) {
 	}
 }
 
-// A client of Anser calls a server of Anser over rpcx, and learns all of an error.
+// An Anser client calls an Anser server over rpcx, and learns all of an error.
 func TestAnserOverRPCX(t *testing.T) {
 	s, addr := serve(t)
 	anser.Handle(s, "Arith.Refuse", func(context.Context, *Args) (*Reply, error) {

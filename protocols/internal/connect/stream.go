@@ -39,7 +39,7 @@ type stream struct {
 	exchange.Waits
 }
 
-// connectStream serves a stream of Connect.
+// connectStream serves a Connect stream.
 func (q *request) connectStream(codec string) {
 	s := &stream{request: q, body: q.r.Body, Waits: exchange.Waits{Control: q.control}}
 	h := q.w.Header()
@@ -256,7 +256,7 @@ func (s *stream) setHeaders(trailers anser.Metadata) {
 	}
 }
 
-// end ends a stream of Connect.
+// end ends a Connect stream.
 func (s *stream) end(trailers anser.Metadata, fault *anser.Error) {
 	var last struct {
 		Error    *errorJSON          `json:"error,omitempty"`

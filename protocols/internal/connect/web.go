@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
 )
 
-// web serves a call of gRPC-Web.
+// web serves a gRPC-Web call.
 func (q *request) web(media string) {
 	rest := strings.TrimPrefix(media, "application/grpc-web")
 	text := strings.HasPrefix(rest, "-text")

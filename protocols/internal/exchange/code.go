@@ -39,7 +39,7 @@ func CodeName(c anser.Code) string {
 	return "unknown"
 }
 
-// HTTPStatus returns the status of HTTP for a code.
+// HTTPStatus returns the HTTP status for a code.
 func HTTPStatus(c anser.Code) int {
 	if int(c) < len(codes) {
 		return codes[c].status
@@ -47,7 +47,7 @@ func HTTPStatus(c anser.Code) int {
 	return 500
 }
 
-// HTTPStatusOf returns the status of HTTP for an error in JSON: for some there is a closer one than
+// HTTPStatusOf returns the HTTP status for an error in JSON: for some there is a closer one than
 // that of their code, which Connect demands.
 func HTTPStatusOf(e *anser.Error) int {
 	switch {

@@ -62,7 +62,7 @@ func PercentEncode(s string) string {
 	return b.String()
 }
 
-// StatusFields returns the trailers of gRPC for an error.
+// StatusFields returns the gRPC trailers for an error.
 func StatusFields(e *anser.Error) []hpack.HeaderField {
 	fields := []hpack.HeaderField{{Name: "grpc-status", Value: strconv.Itoa(int(e.Code))}}
 	if e.Message != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/host"
 )
 
-// Conn serves the requests of gRPC on one connection.
+// Conn serves the gRPC requests on one connection.
 type Conn struct {
 	Host    *host.Conn
 	Methods *exchange.Directory

@@ -1,5 +1,5 @@
-// Package grpcclient lets a client of Anser call servers of gRPC. Its [Conn] looks to the client
-// like a connection to a server of Anser: it takes and returns Anser's frames, and speaks HTTP/2
+// Package grpcclient lets an Anser client call gRPC servers. Its [Conn] looks to the client
+// like a connection to an Anser server: it takes and returns Anser's frames, and speaks HTTP/2
 // and gRPC with the server. Translation happens in the calls of Write and Read, on the goroutines
 // of the client.
 //
@@ -37,7 +37,7 @@ const (
 	maxParts    = 32        // frames of one header
 )
 
-// Conn is a connection to a server of gRPC. Reads are made by one goroutine at a time, and so are
+// Conn is a connection to a gRPC server. Reads are made by one goroutine at a time, and so are
 // writes; the other methods are safe for concurrent use.
 type Conn struct {
 	nc        net.Conn

@@ -117,7 +117,7 @@ func (c *Conn) settleLocked(body []byte) error {
 	return nil
 }
 
-// helloLocked sends what a server of Anser sends first.
+// helloLocked sends what an Anser server sends first.
 func (c *Conn) helloLocked() {
 	own := wire.DefaultSettings()
 	own.MaxFrame = h2.MaxWindow // the server says what is too large
@@ -395,7 +395,7 @@ func (c *Conn) clientWindowLocked(id uint64, n int64) {
 }
 
 // pingLocked answers a PING of the client. The server is asked only if it has answered a call since
-// the last time, or long after it: servers of gRPC close connections that ping more often.
+// the last time, or long after it: gRPC servers close connections that ping more often.
 func (c *Conn) pingLocked(value uint64) {
 	now := mono.Now()
 	if c.pinging || !c.answered && c.pinged != 0 && now.Sub(c.pinged) < pingAfter {
@@ -410,7 +410,7 @@ func (c *Conn) pingLocked(value uint64) {
 	c.out = binary.BigEndian.AppendUint64(c.out, value)
 }
 
-// pingAfter is the time that servers of gRPC want between two PING frames without a call.
+// pingAfter is the time that gRPC servers want between two PING frames without a call.
 const pingAfter = 5*time.Minute + 10*time.Second
 
 // refuseLocked tells the client that a call did not run.

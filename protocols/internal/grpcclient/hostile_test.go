@@ -42,7 +42,7 @@ func (s *server) header(flags byte, id uint32, pairs ...string) {
 	s.frame(h2.FrameHeaders, flags|h2.FlagEndHeaders, id, bytes.Clone(s.buf.Bytes()))
 }
 
-// requests are what a client of Anser sends: its preface, a unary call and a stream.
+// requests are what an Anser client sends: its preface, a unary call and a stream.
 func requests() []byte {
 	b := wire.AppendSettings(wire.AppendPreface(nil), wire.DefaultSettings())
 	b = wire.AppendMethod(b, 1, "test.Echo.Say")

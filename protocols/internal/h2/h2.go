@@ -1,4 +1,4 @@
-// Package h2 has the frames of HTTP/2 (RFC 9113), and its server's side for one connection at a
+// Package h2 has the HTTP/2 frames (RFC 9113), and its server's side for one connection at a
 // time. The goroutine that reads the connection parses frames and calls the receivers of requests;
 // any goroutine may write, and what several of them write at the same time leaves in one system
 // call.

@@ -79,7 +79,7 @@ const (
 	// minPingIdle is the time between two PING frames of a client that must not send any while it
 	// has no stream.
 	minPingIdle = 2 * time.Hour
-	// tooManyPings tells a client of gRPC to send fewer PING frames on its next connection.
+	// tooManyPings tells a gRPC client to send fewer PING frames on its next connection.
 	tooManyPings = "too_many_pings"
 )
 

@@ -74,7 +74,7 @@ func (c *Conn) startDrain() {
 }
 
 // Drained refuses further calls, after drain was called and the client has heard of it. The last
-// calls of HTTP/1.1 end their connections themselves.
+// HTTP/1.1 calls end their connections themselves.
 func (c *Conn) Drained() {
 	c.base.Drained()
 	c.mu.Lock()

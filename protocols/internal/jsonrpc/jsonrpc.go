@@ -116,7 +116,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at.answer(w, status, out)
 }
 
-// calls is what the calls of a request of HTTP share.
+// calls is what the calls of an HTTP request share.
 type calls struct {
 	*Handler
 	r        *http.Request

@@ -58,7 +58,7 @@ type tag struct {
 	Description string `json:"description,omitempty"`
 }
 
-// pathItem has the operations of a path by their methods of HTTP.
+// pathItem has the operations of a path by their HTTP methods.
 type pathItem struct {
 	Get     *operation `json:"get,omitempty"`
 	Put     *operation `json:"put,omitempty"`
@@ -70,10 +70,10 @@ type pathItem struct {
 	Trace   *operation `json:"trace,omitempty"`
 }
 
-// verbs are the methods of HTTP that OpenAPI has a place for.
+// verbs are the HTTP methods that OpenAPI has a place for.
 var verbs = []string{"GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"}
 
-// slot returns where the operation of a method of HTTP is, or nil if OpenAPI has no place for it.
+// slot returns where the operation of an HTTP method is, or nil if OpenAPI has no place for it.
 func (p *pathItem) slot(verb string) **operation {
 	switch verb {
 	case "GET":

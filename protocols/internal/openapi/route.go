@@ -12,7 +12,7 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/transcode"
 )
 
-// expanded are the methods of HTTP under which a rule for all methods is described.
+// expanded are the HTTP methods under which a rule for all methods is described.
 var expanded = []string{"GET", "PUT", "POST", "DELETE", "PATCH"}
 
 // addRoute adds the operations of a path of an annotation.
@@ -34,7 +34,7 @@ func (b *builder) addRoute(r *plain.Route) {
 	}
 }
 
-// addBound adds the operation of a path for one method of HTTP.
+// addBound adds the operation of a path for one HTTP method.
 func (b *builder) addBound(r *plain.Route, verb string) {
 	m := r.Method
 	n := 1

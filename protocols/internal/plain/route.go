@@ -40,7 +40,7 @@ func (h *Handler) ServeRoute(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// serveSocket is ServeRoute for a WebSocket, whose handshake says nothing of the method of HTTP: a
+// serveSocket is ServeRoute for a WebSocket, whose handshake says nothing of the HTTP method: a
 // path is that of a stream with whatever method.
 func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) bool {
 	q := h.request(w, r)
@@ -57,7 +57,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// allMethods adds the methods of HTTP that are served besides those of the annotations.
+// allMethods adds the HTTP methods that are served besides those of the annotations.
 func allMethods(bound []string) []string {
 	list := append(bound, http.MethodOptions)
 	if slices.Contains(bound, http.MethodGet) {

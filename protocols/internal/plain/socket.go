@@ -21,7 +21,7 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/host"
 )
 
-// The subprotocols of WebSocket.
+// The WebSocket subprotocols.
 const (
 	socketProtocol = "anser.json"
 	bearerProtocol = "anser.bearer." // with a token in base64url: a page cannot set the header

@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/h2"
 )
 
-// wantsSocket reports whether a request opens a WebSocket: by an upgrade of HTTP/1.1 (RFC 6455) or
+// wantsSocket reports whether a request opens a WebSocket: by an HTTP/1.1 upgrade (RFC 6455) or
 // by an extended CONNECT of HTTP/2 (RFC 8441).
 func wantsSocket(r *http.Request) bool {
 	if r.Method == http.MethodConnect {
@@ -64,7 +64,7 @@ func (q *request) accept(protocols []string) (*websocket.Conn, net.Conn, error) 
 }
 
 // tunnel is the ResponseWriter of a handshake. It remembers the connection that is taken over, and
-// makes one of a stream of HTTP/2.
+// makes one of an HTTP/2 stream.
 type tunnel struct {
 	http.ResponseWriter
 	q      *request
@@ -107,7 +107,7 @@ func (t *tunnel) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return t.nc, bufio.NewReadWriter(bufio.NewReader(t.nc), bufio.NewWriter(t.nc)), nil
 }
 
-// streamConn is a stream of HTTP/2 as a connection.
+// streamConn is an HTTP/2 stream as a connection.
 type streamConn struct {
 	net.Conn // nil: the addresses are not used
 	q        *request

@@ -1,4 +1,4 @@
-// Package rpcxclient lets a client of Anser call rpcx servers. The connection that New returns
+// Package rpcxclient lets an Anser client call rpcx servers. The connection that New returns
 // takes and returns Anser's frames. Two goroutines translate: frames.go takes the client's frames,
 // replies.go the server's messages.
 package rpcxclient

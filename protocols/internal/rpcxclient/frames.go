@@ -112,7 +112,7 @@ func methodOf(name string) method {
 	return method{name[:i], name[i+1:]}
 }
 
-// hello sends what a server of Anser sends first.
+// hello sends what an Anser server sends first.
 func (t *translator) hello() {
 	if t.shaken {
 		return

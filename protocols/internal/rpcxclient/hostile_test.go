@@ -19,7 +19,7 @@ type frame struct {
 	body []byte
 }
 
-// requests are what a client of Anser sends: its preface, and a call in JSON.
+// requests are what an Anser client sends: its preface, and a call in JSON.
 func requests() []byte {
 	b := wire.AppendSettings(wire.AppendPreface(nil), wire.DefaultSettings())
 	b = wire.AppendMethod(b, 1, "Arith.Mul")

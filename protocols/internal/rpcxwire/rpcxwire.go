@@ -116,7 +116,7 @@ func ParseHead(b []byte) (Head, error) {
 	return h, nil
 }
 
-// Begins reports whether a connection that begins so has a request of rpcx, or may have one.
+// Begins reports whether a connection that begins so has an rpcx request, or may have one.
 func Begins(begin []byte) (is, may bool) {
 	if begin[0] != magic || len(begin) > 1 && begin[1] != 0 || len(begin) > 2 && begin[2]&Response != 0 {
 		return false, false

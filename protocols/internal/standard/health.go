@@ -1,4 +1,4 @@
-// Package standard has the services that clients of gRPC expect of every server: health and
+// Package standard has the services that gRPC clients expect of every server: health and
 // reflection. Their few messages are written by hand; see [exchange.Bytes].
 package standard
 

@@ -114,7 +114,7 @@ type Codec interface {
 	Unmarshal(data []byte, v any) error
 }
 
-// Request is what a request says besides its method of HTTP.
+// Request is what a request says besides its HTTP method.
 type Request struct {
 	// Body is the body, and ContentType its type, of which google.api.HttpBody knows.
 	Body        []byte

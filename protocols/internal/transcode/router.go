@@ -9,7 +9,7 @@ import (
 // Any is the method of HTTP of a rule for all methods.
 const Any = "*"
 
-// Router finds what is bound to a method of HTTP and a path. The zero value is empty. It is safe
+// Router finds what is bound to an HTTP method and a path. The zero value is empty. It is safe
 // for concurrent use while nothing is added.
 type Router[T any] struct{ root node[T] }
 
@@ -68,7 +68,7 @@ func (r *Router[T]) Add(method string, t *Template, value T) error {
 const maxParts = 1000
 
 // Match returns the value for a request with an escaped path, and the values of the template's
-// variables. Without one, allowed are the methods of HTTP that the path is bound to.
+// variables. Without one, allowed are the HTTP methods that the path is bound to.
 func (r *Router[T]) Match(method, path string) (value T, values []string, ok bool, allowed []string) {
 	m := matcher[T]{method: method}
 	parts, ok := split(path)

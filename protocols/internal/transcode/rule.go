@@ -10,7 +10,7 @@ import (
 
 // Rule is a google.api.HttpRule.
 type Rule struct {
-	// Method is the method of HTTP, or [Any].
+	// Method is the HTTP method, or [Any].
 	Method string
 	// Template is the path.
 	Template string
@@ -107,7 +107,7 @@ func parseRule(data []byte, first bool) ([]Rule, error) {
 	return append(rules, more...), nil
 }
 
-// isToken reports whether s is a method of HTTP in capital letters.
+// isToken reports whether s is an HTTP method in capital letters.
 func isToken(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'A' || c > 'Z') && c != '-' && c != '_' {

@@ -1,4 +1,4 @@
-// Package transcode maps requests of HTTP to methods with protobuf messages as the annotation
+// Package transcode maps HTTP requests to methods with protobuf messages as the annotation
 // google.api.http says: templates of paths, and the fields that path, query and body set. It knows
 // nothing of calls and connections.
 package transcode

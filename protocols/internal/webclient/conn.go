@@ -1,4 +1,4 @@
-// Package webclient lets a client of Anser call servers of Connect and of gRPC-Web. The connection
+// Package webclient lets an Anser client call servers of Connect and of gRPC-Web. The connection
 // that Dial returns takes and returns Anser's frames; a goroutine per call makes a request of
 // net/http of them, over HTTP/1.1 or HTTP/2.
 //
@@ -32,7 +32,7 @@ const (
 
 // Options say how servers are called.
 type Options struct {
-	// Web calls servers of gRPC-Web; without it they are servers of Connect.
+	// Web calls gRPC-Web servers; without it they are Connect servers.
 	Web bool
 	// HTTP2 speaks HTTP/2 without TLS. With TLS, the server chooses the version of HTTP.
 	HTTP2 bool

@@ -27,7 +27,7 @@ const maxQuery = 4 << 10
 // flagConnectEnd is the flag of the last envelope of a stream.
 const flagConnectEnd = 2
 
-// connectUnary makes a unary call of Connect.
+// connectUnary makes a unary Connect call.
 func (c *call) connectUnary() (a answer) {
 	m := c.first()
 	var r *http.Request
@@ -37,7 +37,7 @@ func (c *call) connectUnary() (a answer) {
 		r = c.request(http.MethodPost, "application/"+codecName(c.codec))
 		r.ContentLength = int64(len(m.payload))
 		r.Body = io.NopCloser(bytes.NewReader(m.payload))
-		// With it, net/http sends the request again if a server of HTTP/2 did not process it.
+		// With it, net/http sends the request again if an HTTP/2 server did not process it.
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.payload)), nil }
 		r.Header.Set("Connect-Protocol-Version", "1")
 		if !m.plain {
@@ -209,7 +209,7 @@ func splitTrailers(md map[string][]string) (headers, trailers map[string][]strin
 	return md, trailers
 }
 
-// connectStream makes a stream of Connect.
+// connectStream makes a Connect stream.
 func (c *call) connectStream() (a answer) {
 	kind := "application/connect+" + codecName(c.codec)
 	r := c.request(http.MethodPost, kind)

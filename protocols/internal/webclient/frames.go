@@ -85,7 +85,7 @@ func (t *translator) frameLocked(h wire.Header, body []byte) error {
 		if err != nil {
 			return err
 		}
-		// net/http finds out whether a connection of HTTP/2 is dead.
+		// net/http finds out whether an HTTP/2 connection is dead.
 		t.up = wire.AppendPing(t.up, wire.TypePong, value)
 	case wire.TypeData:
 		return t.dataLocked(h, body)
@@ -107,7 +107,7 @@ func (t *translator) frameLocked(h wire.Header, body []byte) error {
 	return nil
 }
 
-// helloLocked sends what a server of Anser sends first.
+// helloLocked sends what an Anser server sends first.
 func (t *translator) helloLocked() {
 	if t.shaken {
 		return

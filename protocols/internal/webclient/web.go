@@ -15,7 +15,7 @@ import (
 // flagWebEnd is the flag of the envelope with the trailers.
 const flagWebEnd = 0x80
 
-// web makes a call of gRPC-Web.
+// web makes a gRPC-Web call.
 func (c *call) web() (a answer) {
 	const prefix = "application/grpc-web"
 	kind := prefix + "+" + codecName(c.codec)

@@ -33,7 +33,7 @@ type Store interface {
 	Close() error
 }
 
-// Keeper is a registry in the layout of rpcx, on a Store. All methods are safe for concurrent use.
+// Keeper is a registry in the rpcx layout, on a Store. All methods are safe for concurrent use.
 type Keeper struct {
 	store     Store
 	announcer *upkeep.Announcer

@@ -198,7 +198,7 @@ func (r *row) readH2(nc net.Conn) (got effect) {
 	}
 }
 
-// frames builds the bytes of a client of HTTP/2, beginning with its preface.
+// frames builds the bytes of an HTTP/2 client, beginning with its preface.
 type frames struct {
 	bytes.Buffer
 	fr    *http2.Framer
@@ -216,7 +216,7 @@ func newFrames() *frames {
 	return f
 }
 
-// header returns the block of a call of gRPC. The fields are names and values; those of the call
+// header returns the block of a gRPC call. The fields are names and values; those of the call
 // itself are replaced.
 func (f *frames) header(path string, fields ...string) []byte {
 	f.block.Reset()
@@ -255,7 +255,7 @@ func frame(kind http2.FrameType, flags http2.Flags, id uint32, p []byte) []byte 
 	return append(binary.BigEndian.AppendUint32(b, id), p...)
 }
 
-// message returns a message of gRPC with this flag.
+// message returns a gRPC message with this flag.
 func message(flag byte, p []byte) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{flag}, uint32(len(p))), p...)
 }

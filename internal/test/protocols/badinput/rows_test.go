@@ -87,7 +87,7 @@ func floodRows() []row {
 	}
 }
 
-// headerRows are about the headers of HTTP/2 and gRPC.
+// headerRows are about the HTTP/2 and gRPC headers.
 func headerRows() []row {
 	of := func(number int, name string, w effect, fields ...string) row {
 		f := newFrames()
@@ -154,7 +154,7 @@ func packed(p []byte) []byte {
 	return b.Bytes()
 }
 
-// bodyRows are about the messages of gRPC, Connect and gRPC-Web.
+// bodyRows are about the gRPC, Connect and gRPC-Web messages.
 func bodyRows() []row {
 	bomb := packed(make([]byte, 64<<20))
 	call := func(number int, name, status string, body []byte, fields ...string) row {

@@ -8,7 +8,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// rpcx returns a message of rpcx with a payload.
+// rpcx returns an rpcx message with a payload.
 func rpcx(flags, codec byte, path, method string, metadata, payload []byte) []byte {
 	part := func(b, p []byte) []byte { return append(binary.BigEndian.AppendUint32(b, uint32(len(p))), p...) }
 	body := part(part(part(part(nil, []byte(path)), []byte(method)), metadata), payload)

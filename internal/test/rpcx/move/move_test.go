@@ -248,7 +248,7 @@ func (c *counted) Mul(_ context.Context, in *Args, out *Reply) error {
 	return nil
 }
 
-// anserMover starts a server of Anser that announces itself in the layout of rpcx.
+// anserMover starts an Anser server that announces itself in the rpcx layout.
 func anserMover(t *testing.T, p *place) *mover {
 	m := new(mover)
 	reg := p.announce(t)
@@ -321,7 +321,7 @@ func TestMove(t *testing.T) {
 					}
 				}
 			}
-			// both waits until the client of Anser knows the two servers: of a list in which the
+			// both waits until the Anser client knows the two servers: of a list in which the
 			// only one has been replaced, it keeps the old one while it answers.
 			both := func() {
 				t.Helper()
@@ -355,7 +355,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// await waits until clients of Anser find n servers.
+// await waits until Anser clients find n servers.
 func await(t *testing.T, p *place, n int) {
 	t.Helper()
 	reg := p.announce(t)
