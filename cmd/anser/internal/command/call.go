@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -191,7 +192,9 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, me
 	}
 	defer c.Close()
 	to := &callee{client: c, method: method}
-	to.look(ctx, f.timeout/2)
+	if to.look(ctx, f.timeout/2) {
+		fmt.Fprintf(s.err, "anser: the description of the methods is over --max-message %d: the message is sent without a check, and a stream needs --stream\n", f.tls.maxMessage)
+	}
 	if len(md) > 0 {
 		ctx = anser.WithMetadata(ctx, md)
 	}
@@ -210,8 +213,8 @@ type callee struct {
 }
 
 // look asks the server what the method takes. If it does not answer, the call itself shows what is
-// wrong.
-func (to *callee) look(ctx context.Context, bound time.Duration) {
+// wrong. It reports whether the answer is over the limit of the client, which the call may keep to.
+func (to *callee) look(ctx context.Context, bound time.Duration) (tooLarge bool) {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	var list anser.MethodList
@@ -219,9 +222,11 @@ func (to *callee) look(ctx context.Context, bound time.Duration) {
 	if err == nil {
 		to.info, _ = findMethod(list.Methods, to.method)
 	}
-	if e, ok := errors.AsType[*anser.Error](err); ok && e.Outcome == anser.NotSent && len(to.client.Status().Instances) < 2 {
+	e, ok := errors.AsType[*anser.Error](err)
+	if ok && e.Outcome == anser.NotSent && len(to.client.Status().Instances) < 2 {
 		to.silent = e
 	}
+	return ok && !e.Remote && e.Code == anser.ResourceExhausted
 }
 
 // check rejects a message with a key unknown to the method.
@@ -354,6 +359,12 @@ func explain(c *anser.Client, e *anser.Error) error {
 		return fmt.Errorf("%w\nthe registry is in trouble: %v", e, status.Trouble)
 	case e.Code == anser.Unimplemented && e.Outcome == anser.Refused:
 		return fmt.Errorf("%w\n\"anser describe %s\" lists the methods", e, status.Target)
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](e); ok {
+		return fmt.Errorf("%w\n--ca names the PEM file with the authority to trust", e)
+	}
+	if _, ok := errors.AsType[x509.HostnameError](e); ok {
+		return fmt.Errorf("%w\n--server-name says which name the certificate has, if it is not the host", e)
 	}
 	return e
 }

@@ -120,7 +120,8 @@ func TestCallUnknownKey(t *testing.T) {
 // The limit of the command is a flag, and that of the server an option of its program.
 func TestCallOverALimit(t *testing.T) {
 	at := serve(t)
-	run(t, "call", at, "Arith.Mul", "--max-message", "1").expect(t, 5+1, "limit", "raise it with --max-message")
+	run(t, "call", at, "Arith.Mul", "--max-message", "1").expect(t, 5+1, "limit", "raise it with --max-message", "the description of the methods is over --max-message")
+	run(t, "call", at, "Arith.Mul", `{"a": 7, "C": 8}`, "--max-message", "100").expect(t, 0, `"C": 0`, "the message is sent without a check")
 	s := anser.NewServer()
 	anser.Handle(s, "Test.Long", func(context.Context, *anser.None) (*string, error) {
 		text := strings.Repeat("long ", 40_000)

@@ -1,10 +1,12 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -83,23 +85,56 @@ func newMan(s streams) *cobra.Command {
 		Args: takes(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			root := c.Root()
-			root.DisableAutoGenTag = true // pages of the same version are equal
-			header := &doc.GenManHeader{Section: "1", Source: "anser " + version().Version, Manual: "Anser"}
+			root.DisableAutoGenTag = true // no line with the day at the end
 			if len(args) == 0 {
-				return doc.GenMan(root, header, s.out)
+				page, err := manPage(root)
+				if err != nil {
+					return err
+				}
+				_, err = s.out.Write(page)
+				return err
 			}
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fmt.Errorf("make the folder of the pages: %w", err)
 			}
-			if err := doc.GenManTree(root, header, args[0]); err != nil {
+			n, err := writePages(root, args[0])
+			if err != nil {
 				return fmt.Errorf("write the pages: %w", err)
 			}
-			pages, err := filepath.Glob(filepath.Join(args[0], "anser*.1"))
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(s.out, "%d pages are in %s.\n", len(pages), args[0])
+			_, err = fmt.Fprintf(s.out, "%d pages are in %s.\n", n, args[0])
 			return err
 		},
 	}
+}
+
+// writePages writes the manual pages of a command and of those below it into a folder, and returns
+// how many there are.
+func writePages(c *cobra.Command, folder string) (n int, err error) {
+	for _, sub := range c.Commands() {
+		if !sub.IsAvailableCommand() {
+			continue
+		}
+		below, err := writePages(sub, folder)
+		if n += below; err != nil {
+			return n, err
+		}
+	}
+	page, err := manPage(c)
+	if err != nil {
+		return n, err
+	}
+	name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
+	return n + 1, os.WriteFile(filepath.Join(folder, name), page, 0o644)
+}
+
+// manPage returns the manual page of a command. Its header has no date, so that the pages of a
+// version are equal whenever they are written; the library would put the current month there.
+func manPage(c *cobra.Command) ([]byte, error) {
+	date := time.Unix(0, 0).UTC()
+	var b bytes.Buffer
+	header := &doc.GenManHeader{Section: "1", Source: "anser " + version().Version, Manual: "Anser", Date: &date}
+	if err := doc.GenMan(c, header, &b); err != nil {
+		return nil, err
+	}
+	return bytes.Replace(b.Bytes(), []byte(`"1" "`+date.Format("Jan 2006")+`"`), []byte(`"1" ""`), 1), nil
 }

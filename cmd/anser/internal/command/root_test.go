@@ -51,11 +51,11 @@ func TestHelpOfACommand(t *testing.T) {
 }
 
 func TestMan(t *testing.T) {
-	run(t, "man").expect(t, 0, `.TH "ANSER" "1"`, "SYNOPSIS", "anser-call(1)")
+	run(t, "man").expect(t, 0, `.TH "ANSER" "1" "" "anser `, "SYNOPSIS", "anser-call(1)") // without a date: a version has one page
 	dir := filepath.Join(t.TempDir(), "man1")
 	run(t, "man", dir).expect(t, 0, "pages are in "+dir)
 	page, err := os.ReadFile(filepath.Join(dir, "anser-rules-set.1"))
-	if err != nil || !strings.Contains(string(page), `\fB--create\fP`) {
+	if err != nil || !strings.Contains(string(page), `\fB--create\fP`) || !strings.Contains(string(page), `"1" "" "anser `) {
 		t.Errorf("%v\n%s", err, page)
 	}
 	run(t, "man", filepath.Join(dir, "anser.1", "below")).expect(t, 1, "make the folder of the pages")

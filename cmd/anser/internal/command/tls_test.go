@@ -84,9 +84,10 @@ func TestTLSFlags(t *testing.T) {
 		call(target, mine...).expect(t, 0, `"somebody"`)
 	}
 	call(address, append(mine, "--server-name", "arith.example.org")...).expect(t, 0, `"somebody"`)
-	call(address, append(mine, "--server-name", "other.example.org")...).expect(t, 3, "other.example.org")
+	call(address, append(mine, "--server-name", "other.example.org")...).expect(t, 3, "other.example.org", "--server-name says")
 	call(address).expect(t, 3, "this port speaks TLS: use --tls")
-	call(address, "--tls").expect(t, 3, "unknown authority")
+	call(address, "--tls").expect(t, 3, "unknown authority", "--ca names the PEM file")
+	run(t, "describe", address, "--tls", "--timeout", "20s").expect(t, 3, "unknown authority", "--ca names the PEM file")
 	call(address, "--ca", ca).expect(t, 3, "certificate required")
 	call(address, "--cert", cert).expect(t, 2, "--cert and --key belong together")
 	call(address, "--ca", filepath.Join(dir, "nothing")).expect(t, 2, "no such file")
