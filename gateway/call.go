@@ -22,14 +22,23 @@ type passing struct {
 var (
 	passingJSON     = codec.Passing(codec.JSONID, "json")
 	passingProtobuf = codec.Passing(codec.ProtobufID, "protobuf")
+	passingMsgpack  = codec.Passing(codec.MsgpackID, "msgpack")
 )
 
-// codec returns the one for the messages of the method.
+// codec returns the one for the messages of a stream.
 func (p *passing) codec() codec.Codec {
 	if p.entry.method.protobuf {
 		return passingProtobuf
 	}
 	return passingJSON
+}
+
+// codecOf returns the one for a request and its reply.
+func (p *passing) codecOf(in any) codec.Codec {
+	if e, ok := in.(*codec.Encoded); ok && e.Codec == codec.MsgpackID {
+		return passingMsgpack
+	}
+	return p.codec()
 }
 
 // begin returns the client for a call, and the context with what goes through.
@@ -50,7 +59,7 @@ func (p *passing) call(ctx context.Context, in any) (any, error) {
 		return nil, err
 	}
 	opts := make([]anser.CallOption, 0, 4)
-	opts = append(opts, anser.Codec(p.codec()))
+	opts = append(opts, anser.Codec(p.codecOf(in)))
 	if p.entry.method.info.Idempotent {
 		opts = append(opts, anser.Idempotent())
 	}

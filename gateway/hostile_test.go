@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -135,34 +136,69 @@ func TestForwardedFor(t *testing.T) {
 	}
 }
 
-// A client of rpcx is told which payloads the gateway passes on.
+// callRPCX sends a payload as a client of rpcx does, and returns the answer after its head.
+func callRPCX(t *testing.T, addr, service, method string, serialization byte, payload string) string {
+	t.Helper()
+	var body []byte
+	for _, part := range []string{service, method, "", payload} {
+		body = append(binary.BigEndian.AppendUint32(body, uint32(len(part))), part...)
+	}
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	request := []byte{8, 0, 0, serialization << 4, 0, 0, 0, 0, 0, 0, 0, 1}
+	c.Write(append(binary.BigEndian.AppendUint32(request, uint32(len(body))), body...))
+	head := make([]byte, 16)
+	if _, err := io.ReadFull(c, head); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, binary.BigEndian.Uint32(head[12:]))
+	if _, err := io.ReadFull(c, answer); err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+// A client of rpcx is told which payloads the gateway passes on. A few bytes do not make the
+// gateway allocate much, and are not passed on.
 func TestRPCXPayloads(t *testing.T) {
 	r := registry.NewMemory()
 	serve(t, r, registry.Instance{Service: "arith"}, arith)
+	serve(t, r, registry.Instance{Service: "echo"}, echo(t))
 	g, addr := start(t, r, new(gateway.Config))
 	await(t, g, "arith", 1)
-	for serialization, want := range []string{
-		"raw bytes is not served for method \"Arith.Mul\", which a gateway passes on: use JSON or protobuf", `{"C":56}`, "",
-		"MessagePack is not served for method \"Arith.Mul\", which a gateway passes on: use JSON or protobuf", "Thrift is not served",
+	await(t, g, "echo", 4)
+	const raw, inJSON, messagePack, thrift = 0, 1, 3, 4
+	for _, c := range []struct {
+		service, method string
+		serialization   byte
+		payload, want   string
+	}{
+		{"Arith", "Mul", raw, "x", "raw bytes is not served for method \"Arith.Mul\", which a gateway passes on: use MessagePack, JSON or protobuf"},
+		{"Arith", "Mul", inJSON, `{"A":7,"B":8}`, `{"C":56}`},
+		{"Arith", "Mul", messagePack, "\x82\xa1A\x07\xa1B\x08", "\x81\xa1C"},
+		{"Arith", "Mul", messagePack, `{"A":7,"B":8}`, "decode the message with msgpack: bytes follow the MessagePack value"},
+		{"Arith", "Mul", messagePack, "\xdd\xff\xff\xff\xff", "decode the message with msgpack: MessagePack ends before it is complete"},
+		{"Arith", "Mul", messagePack, "\x81\xa1A\xdf\xff\xff\xff\xff", "MessagePack ends before it is complete"},
+		{"Arith", "Mul", messagePack, "\xc6\xff\xff\xff\xff", "MessagePack ends before it is complete"},
+		{"Arith", "Mul", messagePack, strings.Repeat("\x91", 100_000) + "\xc0", "nested deeper than 64 levels"},
+		{"Arith", "Mul", messagePack, "", "MessagePack ends before it is complete"},
+		{"Arith", "Mul", thrift, "", "Thrift is not served"},
+		{"demo.v1.Echo", "Say", messagePack, "\x80", "MessagePack is not served for method \"demo.v1.Echo.Say\", which a gateway passes on: use protobuf or JSON"},
 	} {
-		if want == "" {
-			continue
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := callRPCX(t, addr, c.service, c.method, c.serialization, c.payload)
+		if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 4<<20 {
+			t.Errorf("%s %.20q: %d bytes were allocated", c.method, c.payload, after.TotalAlloc-before.TotalAlloc)
 		}
-		request := []byte{8, 0, 0, byte(serialization) << 4, 0, 0, 0, 0, 0, 0, 0, 1}
-		body := "\x00\x00\x00\x05Arith\x00\x00\x00\x03Mul\x00\x00\x00\x00\x00\x00\x00\x0d" + `{"A":7,"B":8}`
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s %d %.20q: %q, want %s", c.method, c.serialization, c.payload, got, c.want)
 		}
-		defer c.Close()
-		c.Write(append(append(request, 0, 0, 0, byte(len(body))), body...))
-		head := make([]byte, 16)
-		if _, err := io.ReadFull(c, head); err != nil {
-			t.Fatal(err)
-		}
-		answer := make([]byte, binary.BigEndian.Uint32(head[12:]))
-		if _, err := io.ReadFull(c, answer); err != nil || !strings.Contains(string(answer), want) {
-			t.Errorf("serialization %d: %q, %v, want %s", serialization, answer, err, want)
-		}
+	}
+	if s := g.Stats(); s.Calls != 2 {
+		t.Errorf("%d calls were passed on", s.Calls)
 	}
 }

@@ -91,6 +91,13 @@ func (c *Codec) append(dst []byte, v any) ([]byte, error) {
 	return append(dst, b...), err
 }
 
+// Check returns an error unless data is one MessagePack value that keeps the limits of [Codec], for
+// programs that pass values on without decoding them. It needs no memory.
+func Check(data []byte) error {
+	_, err := mpscan.Scan(data)
+	return err
+}
+
 // Unmarshal decodes data into v. Fields that are missing in data stay unchanged, except in types
 // whose generated code decides otherwise.
 func (c *Codec) Unmarshal(data []byte, v any) error {

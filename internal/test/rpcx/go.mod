@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/anser-rpc/anser v0.0.0
+	github.com/anser-rpc/anser/gateway v0.0.0
 	github.com/anser-rpc/anser/protocols v0.0.0
 	github.com/anser-rpc/anser/registry/consul v0.0.0
 	github.com/anser-rpc/anser/registry/embedded v0.0.0
@@ -20,6 +21,7 @@ require (
 require (
 	github.com/akutz/memconn v0.1.0 // indirect
 	github.com/alitto/pond v1.9.2 // indirect
+	github.com/anser-rpc/anser/auth/jwt v0.0.0-00010101000000-000000000000 // indirect
 	github.com/apache/thrift v0.25.0 // indirect
 	github.com/armon/go-metrics v0.4.1 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -129,6 +131,7 @@ require (
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.1 // indirect
 	go.yaml.in/yaml/v2 v2.4.3 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20260218203240-3dfff04db8fa // indirect
 	golang.org/x/net v0.61.0 // indirect
@@ -145,6 +148,10 @@ require (
 )
 
 replace github.com/anser-rpc/anser => ../../..
+
+replace github.com/anser-rpc/anser/auth/jwt => ../../../auth/jwt
+
+replace github.com/anser-rpc/anser/gateway => ../../../gateway
 
 replace github.com/anser-rpc/anser/protocols => ../../../protocols
 

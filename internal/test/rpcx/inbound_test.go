@@ -134,31 +134,39 @@ func TestSerializations(t *testing.T) {
 	}
 }
 
-// The kinds of fields that both MessagePack codecs have.
+// kinds has the kinds of fields that both MessagePack codecs have.
+type kinds struct {
+	I8    int8
+	I64   int64
+	U64   uint64
+	F32   float32
+	F64   float64
+	B     bool
+	Bytes []byte
+	When  time.Time
+	Wait  time.Duration
+	List  []inner
+	Map   map[string]int
+	Ptr   *inner
+	Nil   *inner
+	Any   any
+}
+
+type inner struct {
+	N    int64
+	Text string `msgpack:"text"`
+}
+
 func TestMessagePackOfRPCX(t *testing.T) {
-	type inner struct {
-		N    int64
-		Text string `msgpack:"text"`
-	}
-	type all struct {
-		I8    int8
-		I64   int64
-		U64   uint64
-		F32   float32
-		F64   float64
-		B     bool
-		Bytes []byte
-		When  time.Time
-		Wait  time.Duration
-		List  []inner
-		Map   map[string]int
-		Ptr   *inner
-		Nil   *inner
-		Any   any
-	}
 	s, addr := serve(t)
-	anser.Handle(s, "Echo.All", func(_ context.Context, in *all) (*all, error) { return in, nil })
-	in := &all{
+	anser.Handle(s, "Echo.All", func(_ context.Context, in *kinds) (*kinds, error) { return in, nil })
+	callKinds(t, addr)
+}
+
+// callKinds calls Echo.All with all kinds, in MessagePack.
+func callKinds(t *testing.T, addr string) {
+	t.Helper()
+	in := &kinds{
 		-8, -1 << 60, 1 << 63, 1.5, 2.5, true,
 		[]byte{0, 255},
 		time.Unix(1_700_000_000, 5).UTC(), time.Second,
@@ -166,7 +174,7 @@ func TestMessagePackOfRPCX(t *testing.T) {
 		map[string]int{"x": 1},
 		&inner{N: 9}, nil, "any",
 	}
-	var out all
+	var out kinds
 	if err := stock(t, addr, "Echo", nil).Call(within(t), "All", in, &out); err != nil {
 		t.Fatal(err)
 	}

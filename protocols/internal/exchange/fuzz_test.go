@@ -1,12 +1,19 @@
 package exchange_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/msgpack"
+	"github.com/anser-rpc/anser/contract"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
 )
 
@@ -52,4 +59,73 @@ func FuzzHeaders(f *testing.F) {
 			t.Errorf("of %q, %q is chosen", accept, name)
 		}
 	})
+}
+
+// What a client sends for a method of Go types that is passed on.
+func FuzzPassed(f *testing.F) {
+	m := passedMethod(f)
+	for _, seed := range []string{
+		`{"A":7,"B":["x"]}`, `{"A":"7"}`, "\x08\x07\x12\x01x", "\x82\xa1A\x07\xa1B\x91\xa1x", "\xdd\xff\xff\xff\xff", "\x81\xa1A\xd7\xff\x00\x00\x00\x00\x00\x00\x00\x00", "\xc0", "null",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var in codec.Encoded
+		if m.Decode(exchange.JSON, data, &in) == nil && (in.Codec != codec.JSONID || !json.Valid(in.Data)) {
+			t.Errorf("%q goes on as %q", data, in.Data)
+		}
+		if m.Decode(m.ProtobufCodec(), data, &in) == nil {
+			if in.Codec != codec.JSONID || !json.Valid(in.Data) {
+				t.Errorf("%q goes on as %q", data, in.Data)
+			}
+			out, fault := m.Encode(m.ProtobufCodec(), nil, &in)
+			var again codec.Encoded
+			if fault != nil || m.Decode(m.ProtobufCodec(), out, &again) != nil {
+				t.Errorf("%q goes on as %q, which is %q in protobuf, %v", data, in.Data, out, fault)
+			}
+		}
+		if m.Decode(packs, data, &in) != nil {
+			return
+		}
+		if in.Codec != codec.MsgpackID || !bytes.Equal(in.Data, data) {
+			t.Errorf("%q goes on as %q", data, in.Data)
+		}
+		if out, fault := m.Encode(packs, nil, &in); fault != nil || !bytes.Equal(out, data) {
+			t.Errorf("%q comes back as %q, %v", data, out, fault)
+		}
+		var v any
+		if err := packs.Unmarshal(data, &v); err != nil && strings.Contains(err.Error(), "complete") {
+			t.Errorf("%q goes on, and is %v", data, err)
+		}
+	})
+}
+
+var packs codec.Codec = msgpack.New()
+
+// passedMethod returns a method of Go types that is passed on.
+func passedMethod(f *testing.F) *exchange.Method {
+	schema, err := json.Marshal(&contract.Schema{
+		Kind:     contract.Go,
+		Services: []contract.Service{{Name: "Arith", Methods: []contract.Method{{Name: "Mul", Request: "args", Reply: "args"}}}},
+		Messages: []contract.Message{{Name: "args", Form: contract.ByName, Fields: []contract.Field{
+			{Name: "A", Type: contract.Type{Name: "int64"}}, {Name: "B", Type: contract.Type{Name: "string", Repeated: true}},
+		}}},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	encoded, s := reflect.TypeFor[codec.Encoded](), anser.NewServer()
+	f.Cleanup(func() { s.Close() })
+	err = s.HandleDynamic([]anser.DynamicMethod{{
+		Name: "Arith.Mul", Request: encoded, Reply: encoded, Foreign: true, Contract: contract.NewSource(string(schema)),
+		Handle: func(_ context.Context, in any) (any, error) { return in, nil },
+	}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	m := exchange.NewDirectory(s).FindName("Arith.Mul")
+	if m == nil || !m.Passed || !m.Packs || m.Mapped == nil {
+		f.Fatalf("%+v", m)
+	}
+	return m
 }

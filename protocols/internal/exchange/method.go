@@ -38,6 +38,8 @@ type Method struct {
 	// Passed says that they are of type [codec.Encoded]: the method is one behind a program that
 	// passes calls on. Protobuf and Mapped then say what its contract does.
 	Passed bool
+	// Packs says that messages that are passed on can be in MessagePack.
+	Packs bool
 }
 
 // Directory finds the methods of a server by their paths. It is safe for concurrent use.
@@ -124,6 +126,7 @@ func (d *Directory) add(in *map[string]*Method, key, name string) *Method {
 	if !m.Protobuf {
 		m.Mapped = mappedOf(&t)
 	}
+	m.Packs = m.Passed && m.packs()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.resetLocked(version)

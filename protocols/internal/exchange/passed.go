@@ -13,6 +13,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/contract"
 	"github.com/anser-rpc/anser/protocols/internal/typejson"
 )
@@ -26,6 +27,16 @@ func (m *Method) form() uint8 {
 		return codec.ProtobufID
 	}
 	return codec.JSONID
+}
+
+// packs reports whether the messages of a method that is passed on can be in MessagePack. Then they
+// go on as they are: the keys that a Go type has in MessagePack need not be those of its contract.
+func (m *Method) packs() bool {
+	if m.Contract == nil || m.Protobuf {
+		return false
+	}
+	s, err := m.Contract.Schema()
+	return err == nil && (s.Kind == contract.Go || s.Kind == contract.Kiss)
 }
 
 // Input returns the descriptor of the requests of a method with protobuf messages, and Output that
@@ -92,8 +103,8 @@ func (m *Method) Unpacked(v any) (proto.Message, error) {
 
 var errForm = errors.New("the message has another encoding than its method")
 
-// passed is JSON or protobuf of messages that stay encoded. The client's encoding is translated to
-// that of the method if they differ.
+// passed is JSON, protobuf or MessagePack of messages that stay encoded. The client's encoding is
+// translated to that of the method if they differ; MessagePack is not.
 type passed struct {
 	codec.Codec
 	method *Method
@@ -104,6 +115,13 @@ func (p passed) Unmarshal(data []byte, v any) error {
 	e, ok := v.(*codec.Encoded)
 	if !ok {
 		return fmt.Errorf("cannot decode into a %T: want a *codec.Encoded", v)
+	}
+	if p.ID() == codec.MsgpackID {
+		if err := p.checkPack(data); err != nil {
+			return err
+		}
+		e.Codec, e.Data = codec.MsgpackID, bytes.Clone(data)
+		return nil
 	}
 	e.Codec = p.method.form()
 	switch {
@@ -144,6 +162,14 @@ func checkJSON(data []byte) error {
 	}
 	var text json.RawMessage
 	return json.Unmarshal(data, &text) // says where
+}
+
+// checkPack returns an error unless data is a MessagePack value that can go on.
+func (p passed) checkPack(data []byte) error {
+	if !p.method.Packs {
+		return errForm
+	}
+	return msgpack.Check(data)
 }
 
 var errNoDescriptor = errors.New("the message has no form in protobuf")
@@ -202,7 +228,12 @@ func (p passed) Append(dst []byte, v any) ([]byte, error) {
 		return dst, fmt.Errorf("cannot encode a %T: want a *codec.Encoded", v)
 	}
 	switch {
-	case e.Codec != p.method.form():
+	case p.ID() == codec.MsgpackID && e.Codec == codec.MsgpackID:
+		if err := p.checkPack(e.Data); err != nil {
+			return dst, err
+		}
+		return append(dst, e.Data...), nil
+	case p.ID() == codec.MsgpackID, e.Codec != p.method.form():
 		return dst, errForm
 	case p.ID() == codec.JSONID && e.Codec == codec.JSONID:
 		if err := checkJSON(e.Data); err != nil {

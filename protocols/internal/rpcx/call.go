@@ -38,7 +38,7 @@ var (
 
 // codecOf returns the codec of a serialization for the messages of a method, or nil.
 func codecOf(s rpcxwire.Serialization, m *exchange.Method) codec.Codec {
-	if m != nil && m.Passed && s != rpcxwire.JSON && s != rpcxwire.Protobuf {
+	if m != nil && m.Passed && (s == rpcxwire.Raw || s == rpcxwire.MessagePack && !m.Packs) {
 		return nil // it cannot be translated
 	}
 	switch s {
@@ -55,6 +55,14 @@ func codecOf(s rpcxwire.Serialization, m *exchange.Method) codec.Codec {
 		return messagePack
 	}
 	return nil
+}
+
+// passedForms returns the serializations of a method that is passed on.
+func passedForms(m *exchange.Method) string {
+	if m.Packs {
+		return "MessagePack, JSON or protobuf"
+	}
+	return "protobuf or JSON"
 }
 
 // begin returns the request of a message, and why it is refused before its payload is read, or nil.
@@ -87,7 +95,7 @@ func (c *conn) begin(h *rpcxwire.Head, f *rpcxwire.Front) (*request, *anser.Erro
 	case q.method != nil && q.method.Own:
 		return q, q.reject(anser.Unimplemented, "method %q is not served to rpcx clients", name)
 	case q.codec == nil && h.Serialization < rpcxwire.Thrift && q.method != nil:
-		return q, q.reject(anser.Unimplemented, "%v is not served for method %q, which a gateway passes on: use JSON or protobuf (client.Option.SerializeType)", h.Serialization, name)
+		return q, q.reject(anser.Unimplemented, "%v is not served for method %q, which a gateway passes on: use %s (client.Option.SerializeType)", h.Serialization, name, passedForms(q.method))
 	case q.codec == nil:
 		return q, q.reject(anser.Unimplemented, "%v is not served: use MessagePack, JSON, protobuf or raw bytes (client.Option.SerializeType)", h.Serialization)
 	case f.Payload > c.most: // Admit says it, in the words of the server
