@@ -36,7 +36,7 @@ func Cached(w http.ResponseWriter, r *http.Request, data []byte, coding, control
 	h.Set("ETag", tag)
 	h.Set("Cache-Control", control)
 	h.Add("Vary", "Authorization, Accept, Accept-Encoding")
-	if !matches(r.Header.Values("If-None-Match"), tag) {
+	if !Matches(r.Header.Values("If-None-Match"), tag) {
 		return false
 	}
 	h.Del("Content-Type")
@@ -45,8 +45,10 @@ func Cached(w http.ResponseWriter, r *http.Request, data []byte, coding, control
 	return true
 }
 
-// matches reports whether a list of entity tags has this one (RFC 9110, section 13.1.2).
-func matches(list []string, tag string) bool {
+// Matches reports whether the values of If-None-Match have an entity tag. Weak tags are compared
+// like strong ones (RFC 9110, section 13.1.2).
+func Matches(list []string, tag string) bool {
+	tag = strings.TrimPrefix(tag, "W/")
 	for part := range strings.SplitSeq(strings.Join(list, ","), ",") {
 		part = strings.TrimSpace(part)
 		if part == "*" || strings.TrimPrefix(part, "W/") == tag {

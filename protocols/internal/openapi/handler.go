@@ -102,7 +102,7 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) {
 	head.Set("ETag", d.tag)
 	head.Set("Content-Type", typeJSON)
 	head.Set("X-Content-Type-Options", "nosniff")
-	if matches(r.Header.Get("If-None-Match"), d.tag) {
+	if exchange.Matches(r.Header.Values("If-None-Match"), d.tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -113,16 +113,6 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) {
 	}
 	head.Set("Content-Length", strconv.Itoa(len(data)))
 	w.Write(data)
-}
-
-// matches reports whether the value of If-None-Match has the tag.
-func matches(value, tag string) bool {
-	for one := range strings.SplitSeq(value, ",") {
-		if one = strings.TrimSpace(one); one == tag || one == "*" {
-			return true
-		}
-	}
-	return false
 }
 
 // document returns the document of these methods. Of several callers one makes it.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/anser-rpc/anser/protocols/internal/exchange"
 )
 
 // The parts of the page. They are put into one file, which loads nothing but the document.
@@ -96,7 +98,7 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("ETag", p.tag)
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	if matches(r.Header.Get("If-None-Match"), p.tag) {
+	if exchange.Matches(r.Header.Values("If-None-Match"), p.tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
