@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/introspect"
 	"github.com/anser-rpc/anser/protocols"
 )
 
@@ -58,7 +59,7 @@ func (g *Gateway) routeOf(ctx context.Context, e *entry, md anser.Metadata) *Rou
 	if len(config.Routes) == 0 {
 		return nil
 	}
-	service, method := splitName(e.method.name)
+	service, method := introspect.SplitName(e.method.name)
 	return config.find(&ask{
 		host: protocols.HostFrom(ctx), path: "/" + service + "/" + method,
 		header: func(name string) (string, bool) {

@@ -10,18 +10,13 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/contract"
+	"github.com/anser-rpc/anser/internal/introspect"
 	"github.com/anser-rpc/anser/registry"
 )
 
-// What a service may publish. One that publishes more is not served, so that no service can fill
-// the memory of the gateway.
-const (
-	maxMethods   = 4096
-	maxContracts = 256
-	askTimeout   = 10 * time.Second
-)
+// askTimeout bounds the time of an instance to say what it serves.
+const askTimeout = 10 * time.Second
 
 // published is a method as its service publishes it.
 type published struct {
@@ -42,9 +37,6 @@ type description struct {
 func (d *description) translated() []string {
 	return slices.DeleteFunc(sortedKeys(d.methods), func(name string) bool { return d.methods[name].contract == nil })
 }
-
-// errNothing is the error of a service whose instances do not say what they serve.
-var errNothing = errors.New("it does not publish its methods: start it without anser.NoDescribe, and let the gateway call Anser.Methods and Anser.Contract")
 
 // describe asks instances of a service what they serve. Instances that announce the same contracts
 // are asked once; of methods that differ between them, the newest version counts. With an error,
@@ -107,33 +99,24 @@ func describeInstance(ctx context.Context, c *anser.Client, in *registry.Instanc
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	ask := []anser.CallOption{anser.Codec(new(codec.JSON)), anser.At(in.Key()), anser.WithFailMode(anser.Failfast)}
-	list := new(anser.MethodList)
-	if err := c.Call(ctx, anser.MethodsName, new(anser.None), list, ask...); err != nil {
-		if errors.Is(err, anser.Unimplemented) {
-			return nil, errNothing
-		}
-		return nil, err
+	list, err := introspect.Methods(ctx, c, anser.At(in.Key()))
+	if err != nil {
+		return nil, fmt.Errorf("instance %s: %w", in.Key(), err)
 	}
-	if len(list.Methods) > maxMethods {
-		return nil, fmt.Errorf("instance %s publishes %d methods: at most %d are served", in.Key(), len(list.Methods), maxMethods)
+	contracts, err := introspect.Contracts(ctx, c, list, anser.At(in.Key()))
+	if err != nil {
+		return nil, fmt.Errorf("instance %s: %w", in.Key(), err)
+	}
+	sources := make(map[string]*contract.Source, len(contracts))
+	for service, reply := range contracts {
+		if sources[service], err = sourceOf(reply); err != nil {
+			return nil, fmt.Errorf("instance %s: the contract of %s: %w", in.Key(), service, err)
+		}
 	}
 	d := &description{methods: make(map[string]*published)}
-	contracts := make(map[string]*contract.Source)
-	for _, m := range list.Methods {
-		service, _ := splitName(m.Name)
-		source, known := contracts[service]
-		if !known {
-			if len(contracts) == maxContracts {
-				return nil, fmt.Errorf("instance %s publishes methods of over %d services: no more are served", in.Key(), maxContracts)
-			}
-			var err error
-			if source, err = askContract(ctx, c, service, ask); err != nil {
-				return nil, fmt.Errorf("the contract of %s: %w", service, err)
-			}
-			contracts[service] = source
-		}
-		p := publish(m, source)
+	for _, m := range list {
+		service, _ := introspect.SplitName(m.Name)
+		p := publish(m, sources[service])
 		if p == nil {
 			d.bare = append(d.bare, m.Name)
 			p = &published{name: m.Name, info: m}
@@ -143,28 +126,18 @@ func describeInstance(ctx context.Context, c *anser.Client, in *registry.Instanc
 	return d, nil
 }
 
-// askContract returns the contract of a service, or nil if it has none.
-func askContract(ctx context.Context, c *anser.Client, service string, ask []anser.CallOption) (*contract.Source, error) {
-	reply := new(anser.ContractReply)
-	err := c.Call(ctx, anser.ContractName, &anser.ContractRequest{Service: service}, reply, ask...)
-	if errors.Is(err, anser.NotFound) || err == nil && reply.Schema == nil {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+// sourceOf returns a contract as the methods of a server have it.
+func sourceOf(reply *anser.ContractReply) (*contract.Source, error) {
 	text, err := json.Marshal(reply.Schema)
 	if err != nil {
 		return nil, err
 	}
 	source := contract.NewSource(string(text))
-	if _, err := source.Schema(); err != nil {
-		return nil, err
-	}
 	if len(reply.Descriptors) > 0 {
 		source = source.WithDescriptors(func() []byte { return reply.Descriptors })
 	}
-	return source, nil
+	_, err = source.Schema()
+	return source, err
 }
 
 // publish returns the method with its contract, or nil if there is none that describes it.
@@ -176,7 +149,7 @@ func publish(info anser.MethodInfo, source *contract.Source) *published {
 	if err != nil {
 		return nil
 	}
-	service, name := splitName(info.Name)
+	service, name := introspect.SplitName(info.Name)
 	of := schema.Service(service)
 	if of == nil || of.Method(name) == nil {
 		return nil
@@ -187,10 +160,4 @@ func publish(info anser.MethodInfo, source *contract.Source) *published {
 	}
 	p.fingerprint = string(schema.Kind) + schema.Fingerprint(service, name)
 	return p
-}
-
-// splitName returns the service and the method of a name.
-func splitName(name string) (service, method string) {
-	i := strings.LastIndexByte(name, '.')
-	return name[:max(i, 0)], name[i+1:]
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/contract/protocontract"
+	"github.com/anser-rpc/anser/internal/introspect"
 )
 
 // grpcScheme begins the addresses of gRPC servers.
@@ -123,8 +124,8 @@ func (r *reflected) describe() (*description, error) {
 			services = append(services, string(names[0]))
 		}
 	}
-	if len(services) > maxContracts {
-		return nil, fmt.Errorf("it has %d services: at most %d are served", len(services), maxContracts)
+	if len(services) > introspect.MaxContracts {
+		return nil, fmt.Errorf("it has %d services: at most %d are served", len(services), introspect.MaxContracts)
 	}
 	for _, name := range services {
 		if err := r.add(askSymbol, name); err != nil {
@@ -219,8 +220,8 @@ func describeFiles(files *protoregistry.Files, services []string) (*description,
 			}
 		}
 	}
-	if len(d.methods) > maxMethods {
-		return nil, fmt.Errorf("it has %d methods: at most %d are served", len(d.methods), maxMethods)
+	if len(d.methods) > introspect.MaxMethods {
+		return nil, fmt.Errorf("it has %d methods: at most %d are served", len(d.methods), introspect.MaxMethods)
 	}
 	return d, nil
 }

@@ -1,19 +1,18 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
-	"strings"
+	"reflect"
 	"sync"
 	"time"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/contract"
+	"github.com/anser-rpc/anser/internal/introspect"
 	"github.com/anser-rpc/anser/internal/rawjson"
 )
 
@@ -42,7 +41,7 @@ type service struct {
 	mu      sync.Mutex // held while the service is asked; guards the fields below
 	client  *anser.Client
 	asked   time.Time
-	list    []byte // the reply of Anser.Methods in JSON from which methods were made
+	list    []anser.MethodInfo // of which methods were made
 	methods []*Method
 	silent  string // the error that was logged last
 }
@@ -50,7 +49,6 @@ type service struct {
 const (
 	askEvery   = 5 * time.Second // a list that is younger is not asked for again
 	askTimeout = 5 * time.Second
-	maxMethods = 4096 // of a service
 )
 
 // Methods implements [Source]. A service that does not answer keeps the methods that it had.
@@ -157,71 +155,38 @@ func (s *Services) askLocked(ctx context.Context, of *service, name string) erro
 	if err != nil {
 		return err
 	}
-	asking := []anser.CallOption{anser.Codec(rawjson.Codec{}), anser.WithFailMode(anser.Failfast)}
-	var text json.RawMessage
-	if err := c.Call(ctx, anser.MethodsName, &empty, &text, asking...); err != nil {
-		return err
-	}
-	if bytes.Equal(text, of.list) {
-		return nil
-	}
-	var list anser.MethodList
-	if err := json.Unmarshal(text, &list); err != nil {
-		return err
-	}
-	if len(list.Methods) > maxMethods {
-		return errors.New("it has too many methods")
-	}
-	methods, err := s.describe(ctx, c, name, list.Methods)
+	list, err := introspect.Methods(ctx, c)
 	if err != nil {
 		return err
 	}
-	of.list, of.methods, of.silent = text, methods, ""
+	if of.list != nil && reflect.DeepEqual(list, of.list) {
+		return nil
+	}
+	contracts, err := introspect.Contracts(ctx, c, list)
+	if err != nil {
+		return err
+	}
+	of.list, of.methods, of.silent = list, s.methodsOf(name, list, contracts), ""
 	return nil
 }
 
-var empty = json.RawMessage("{}")
-
-// describe returns methods with their contracts. Methods without one are left out.
-func (s *Services) describe(ctx context.Context, c *anser.Client, name string, list []anser.MethodInfo) ([]*Method, error) {
-	contracts := make(map[string]*contract.Schema)
+// methodsOf returns methods with their contracts. Methods without one are left out.
+func (s *Services) methodsOf(name string, list []anser.MethodInfo, contracts map[string]*anser.ContractReply) []*Method {
 	var methods []*Method
 	for i := range list {
 		m := &list[i]
-		of := m.Name[:max(strings.LastIndexByte(m.Name, '.'), 0)]
-		schema, known := contracts[of]
-		if !known {
-			var err error
-			if schema, err = askContract(ctx, c, of); err != nil {
-				return nil, err
-			}
-			contracts[of] = schema
-		}
-		if schema == nil || m.Contract == contract.FlatBuffers {
+		service, _ := introspect.SplitName(m.Name)
+		reply := contracts[service]
+		if reply == nil || m.Contract == contract.FlatBuffers {
 			continue // its messages are not in JSON
 		}
-		made := &Method{Name: m.Name, Contract: schema, Idempotent: m.Idempotent}
+		made := &Method{Name: m.Name, Contract: reply.Schema, Idempotent: m.Idempotent}
 		if !s.Single {
 			made.Service = name
 		}
 		methods = append(methods, made)
 	}
-	return methods, nil
-}
-
-// askContract returns the contract of a service of a server, or nil if it has none.
-func askContract(ctx context.Context, c *anser.Client, service string) (*contract.Schema, error) {
-	reply := new(anser.ContractReply)
-	err := c.Call(ctx, anser.ContractName, &anser.ContractRequest{Service: service}, reply, anser.Codec(new(codec.JSON)), anser.WithFailMode(anser.Failfast))
-	switch {
-	case errors.Is(err, anser.NotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case reply.Schema == nil:
-		return nil, nil
-	}
-	return reply.Schema, reply.Schema.Check()
+	return methods
 }
 
 // Call implements [Source].

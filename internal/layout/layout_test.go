@@ -57,6 +57,7 @@ var rules = []rule{
 	{packages: "internal/benchpb", may: []string{"codec/protobuf/pbrt"}},                                  // its messages have generated code
 	{packages: "internal/conformance", may: []string{"codec/protobuf", "codec/protobuf/pbrt"}},
 	{packages: "internal/rawjson", may: []string{"codec"}},
+	{packages: "internal/introspect", may: above},                               // it calls servers
 	{packages: "internal/jsonschema", may: []string{"contract", "internal/**"}}, // it describes messages of contracts
 	{packages: "internal/**", may: []string{"internal/**"}},
 
