@@ -21,6 +21,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/anser-rpc/anser/internal/namepattern"
 )
 
 // Options say which methods are tools, and how. The zero value offers none.
@@ -157,44 +159,7 @@ func (s *Server) resourceCapability() *sdk.ResourceCapabilities {
 }
 
 // Allows reports whether a pattern allows the method with this name to be a tool.
-func (s *Server) Allows(name string) bool {
-	allowed := false
-	for _, p := range s.patterns {
-		if no, ok := strings.CutPrefix(p, "!"); ok {
-			if fits(no, name) {
-				return false
-			}
-			continue
-		}
-		allowed = allowed || fits(p, name)
-	}
-	return allowed
-}
-
-// fits reports whether a name fits a pattern with stars.
-func fits(pattern, name string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == name
-	}
-	rest, ok := strings.CutPrefix(name, parts[0])
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1 : len(parts)-1] {
-		i := strings.Index(rest, part)
-		if i < 0 {
-			return false
-		}
-		rest = rest[i+len(part):]
-	}
-	return strings.HasSuffix(rest, parts[len(parts)-1])
-}
+func (s *Server) Allows(name string) bool { return namepattern.Allows(s.patterns, name) }
 
 // CheckPattern returns what is wrong with a pattern of [Options].Allow, or nil.
-func CheckPattern(p string) error {
-	if strings.TrimPrefix(p, "!") == "" || strings.ContainsAny(p, " ,") {
-		return fmt.Errorf("the pattern %q names no method: use a name such as Orders.Get, or a pattern such as Orders.*", p)
-	}
-	return nil
-}
+func CheckPattern(p string) error { return namepattern.Check(p) }
