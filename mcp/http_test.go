@@ -27,6 +27,11 @@ type (
 	}
 )
 
+// sums has a method with several arguments.
+type sums struct{}
+
+func (sums) Add(_ context.Context, a, b int) (int, error) { return a + b, nil }
+
 // serve starts a server with tools at /mcp.
 func serve(t *testing.T, o mcp.Options, opts ...anser.ServerOption) (*mcp.Server, *anser.Server, string) {
 	t.Helper()
@@ -42,6 +47,9 @@ func serve(t *testing.T, o mcp.Options, opts ...anser.ServerOption) (*mcp.Server
 		slices.Sort(in.Words)
 		return in, nil
 	})
+	if err := s.RegisterName("Sums", sums{}); err != nil {
+		t.Fatal(err)
+	}
 	anser.HandleOneway(s, "Words.Note", func(context.Context, *words) error { return nil })
 	if err := s.HandleDynamic([]anser.DynamicMethod{{
 		Name: "Words.Count", Request: reflect.TypeFor[args](), Reply: reflect.TypeFor[reply](), ServerStream: true,
@@ -170,11 +178,14 @@ func TestDeniedByDefault(t *testing.T) {
 func TestCallOverHTTP(t *testing.T) {
 	tools, server, url := serve(t, mcp.Options{Allow: []string{"*", "!Arith.F*"}})
 	s := connect(t, url, "", nil)
-	if got := names(t, s); !slices.Equal(got, []string{"Arith_Mul", "Words_Count", "Words_Note", "Words_Sort"}) {
+	if got := names(t, s); !slices.Equal(got, []string{"Arith_Mul", "Sums_Add", "Words_Count", "Words_Note", "Words_Sort"}) {
 		t.Fatalf("the tools are %q", got)
 	}
 	if got, fault := call(t, s, "Arith_Mul", `{"A":7,"B":8}`); got != `{"C":56}` {
 		t.Errorf("%s, %s", got, fault)
+	}
+	if got, fault := call(t, s, "Sums_Add", `{"arg1":7,"arg2":8}`); got != `{"result1":15}` {
+		t.Errorf("the results of a function: %s, %s", got, fault)
 	}
 	if got, fault := call(t, s, "Words_Sort", `{"words":["b","a"]}`); got != `{"words":["a","b"]}` {
 		t.Errorf("%s, %s", got, fault)
@@ -185,10 +196,10 @@ func TestCallOverHTTP(t *testing.T) {
 	if got, fault := call(t, s, "Words_Note", `{"words":["b"]}`); fault != "" || !strings.Contains(got, "was sent") {
 		t.Errorf("%s, %s", got, fault)
 	}
-	if c := tools.Stats(); c.Calls != 4 || c.Failed != 0 {
+	if c := tools.Stats(); c.Calls != 5 || c.Failed != 0 {
 		t.Errorf("the counts are %+v", c)
 	}
-	if n := handled(server); n != 4 {
+	if n := handled(server); n != 5 {
 		t.Errorf("the server counts %d calls", n)
 	}
 }

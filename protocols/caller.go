@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/codec/tuple"
 	"github.com/anser-rpc/anser/contract"
 	"github.com/anser-rpc/anser/contract/protocontract"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
@@ -106,7 +105,7 @@ func (c *Caller) Call(ctx context.Context, method string, message []byte) ([]byt
 	if reply == nil {
 		return nil, nil
 	}
-	out, fault := m.Encode(exchange.JSON, nil, tuple.Single(reply))
+	out, fault := m.Encode(exchange.JSON, nil, reply)
 	if fault != nil {
 		return nil, fault
 	}
