@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -76,8 +77,12 @@ func (l *local) method(c *protocols.Caller, t *anser.MethodType) *Method {
 	if known {
 		return m
 	}
-	if schema := c.Schema(t); schema != nil && !strings.Contains(t.Name, "/") {
-		m = &Method{Name: t.Name, Contract: schema, Idempotent: t.Idempotent, ReadOnly: c.Safe(t)}
+	if schema := c.Schema(t); schema != nil {
+		m = &Method{Contract: schema, Idempotent: t.Idempotent, ReadOnly: c.Safe(t)}
+		var behind bool
+		if m.Service, m.Name, behind = strings.Cut(t.Name, "/"); !behind {
+			m.Service, m.Name = "", t.Name
+		}
 	}
 	l.methods[t.Name] = m
 	return m
@@ -90,7 +95,8 @@ type onPort struct {
 	client context.Context // of the request: it ends when the client goes away
 }
 
-// Methods implements [Source].
+// Methods implements [Source]. A gateway has each method with the service in front, and also
+// without it, which depends on the other services: that is left out.
 func (p *onPort) Methods(context.Context) ([]*Method, error) {
 	types, err := p.caller.Methods()
 	if err != nil {
@@ -102,7 +108,13 @@ func (p *onPort) Methods(context.Context) ([]*Method, error) {
 			list = append(list, m)
 		}
 	}
-	return list, nil
+	behind := make(map[string]bool)
+	for _, m := range list {
+		if m.Service != "" {
+			behind[m.Name] = true
+		}
+	}
+	return slices.DeleteFunc(list, func(m *Method) bool { return m.Service == "" && behind[m.Name] }), nil
 }
 
 // Call implements [Source].
@@ -111,7 +123,7 @@ func (p *onPort) Call(ctx context.Context, m *Method, message json.RawMessage, e
 	defer cancel()
 	defer context.AfterFunc(p.client, cancel)()
 	if each == nil {
-		return p.caller.Call(ctx, m.Name, message)
+		return p.caller.Call(ctx, m.FullName(), message)
 	}
-	return nil, p.caller.Stream(ctx, m.Name, message, func(data []byte) error { return each(data) })
+	return nil, p.caller.Stream(ctx, m.FullName(), message, func(data []byte) error { return each(data) })
 }

@@ -23,7 +23,8 @@ type Source interface {
 
 // Method is a method that can be a tool. It must not be changed once a [Source] has returned it.
 type Method struct {
-	// Service is the name of the service in the registry, if there are several, otherwise "".
+	// Service is the name of the service in the registry, if there are several or a gateway is in
+	// front of them, otherwise "".
 	Service string
 	// Name is the name of the method, such as "orders.v1.Orders.Get".
 	Name string
