@@ -52,8 +52,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // ServeSource serves the protocol to the client of a request, with the methods of a source. The
 // caller of it has checked the identity of the client, and that the request does not come from a
-// page of another origin.
+// page of another origin. A browser that asks for the address gets a page with the tools.
 func (s *Server) ServeSource(w http.ResponseWriter, r *http.Request, source Source) {
+	if wantsPage(r) {
+		s.servePage(w, r, source)
+		return
+	}
 	s.http.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sourceKey{}, source)))
 }
 
