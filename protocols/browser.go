@@ -65,10 +65,18 @@ func AllowHosts(hosts ...string) Option {
 	}
 }
 
+// AllowHostsIf allows the hosts for which allows returns true, in addition to those of
+// [AllowHosts]. allows is called with a host in lower case and without its port, from several
+// goroutines.
+func AllowHostsIf(allows func(host string) bool) Option {
+	return func(o *options) { o.allowsHost = allows }
+}
+
 // browsers decides which requests a browser may send.
 type browsers struct {
 	origins, hosts []string
 	also           func(origin string) bool // further origins, or nil
+	alsoHost       func(host string) bool   // further hosts, or nil
 	open           string                   // path of a page to which any page may have a link; "" for none
 }
 
@@ -113,7 +121,7 @@ func (b *browsers) ownHost(authority string) bool {
 	if net.ParseIP(name) != nil || name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return true
 	}
-	return slices.ContainsFunc(b.hosts, func(h string) bool { return strings.EqualFold(h, name) })
+	return slices.ContainsFunc(b.hosts, func(h string) bool { return strings.EqualFold(h, name) }) || b.alsoHost != nil && b.alsoHost(name)
 }
 
 // exposedHeaders are the headers of answers that pages may read.
@@ -134,7 +142,7 @@ func (b *browsers) handler(next http.Handler) http.Handler {
 			site = "none" // following a link to a page that says nothing and calls nothing by itself
 		}
 		if !b.allows(origin, site, r.Host, local, r.TLS != nil, get) {
-			http.Error(w, "403 pages of this origin may not call this server: see protocols.AllowOrigins and protocols.AllowHosts", http.StatusForbidden)
+			http.Error(w, "403 pages of this origin may not call this server: see protocols.AllowOrigins and protocols.AllowHosts, or cors and hosts in the configuration of a gateway", http.StatusForbidden)
 			return
 		}
 		if len(b.origins) > 0 || b.also != nil {

@@ -46,6 +46,7 @@ type options struct {
 	before         func(http.Handler) http.Handler
 	origins, hosts []string
 	allows         func(origin string) bool
+	allowsHost     func(host string) bool
 	info           Info
 	noOpenAPI      bool
 	ignoreUnknown  bool
@@ -122,7 +123,7 @@ func newSite(s *anser.Server, o *options) *site {
 	}
 	rest = withDirectory(at.methods, rest)
 	calls.Cache, posts.Cache = o.cache, o.cache
-	at.browsers = &browsers{origins: o.origins, hosts: o.hosts, also: o.allows}
+	at.browsers = &browsers{origins: o.origins, hosts: o.hosts, also: o.allows, alsoHost: o.allowsHost}
 	if !o.noOpenAPI {
 		at.browsers.open = openapi.PagePath
 	}
