@@ -19,6 +19,12 @@ type Config struct {
 	Auth   *Auth   `yaml:"auth,omitempty"`
 	Limits Limits  `yaml:"limits,omitempty"`
 	CORS   CORS    `yaml:"cors,omitempty"`
+	// Hosts are the hosts under which browsers reach the gateway, in addition to IP addresses,
+	// localhost and the hosts of routes. On a loopback address, requests for others that a page
+	// could make are refused: see protocols.AllowHosts.
+	Hosts []string `yaml:"hosts,omitempty"`
+	// MCP offers methods as tools to agents, at /mcp; nil offers none.
+	MCP *MCP `yaml:"mcp,omitempty"`
 	// AccessLog writes a line for each call; nil writes none. It can change while the gateway
 	// runs, but not be added or removed.
 	AccessLog *AccessLog `yaml:"access_log,omitempty"`
@@ -127,6 +133,18 @@ type Rate struct {
 // CORS says which pages may call from a browser.
 type CORS struct {
 	Origins []string `yaml:"origins,omitempty"` // "https://app.example.org", or "*" for all
+}
+
+// MCP says which methods are tools over the Model Context Protocol. A caller sees those of them
+// that it may call.
+type MCP struct {
+	// Allow are patterns for the names of methods, such as "orders.v1.Orders.Get*"; a pattern that
+	// begins with ! takes methods away.
+	Allow []string `yaml:"allow,omitempty"`
+	// Compact offers three tools, to search, describe and call methods, in place of one for each.
+	Compact bool `yaml:"compact,omitempty"`
+	// Resources offers the services, and the counts of tools, as what can be read.
+	Resources bool `yaml:"resources,omitempty"`
 }
 
 // AccessLog says which calls are logged.

@@ -29,6 +29,14 @@ type Options struct {
 	// Server and Dial are further options of the gateway's server, and of its clients.
 	Server []anser.ServerOption
 	Dial   []anser.DialOption
+	// Tools returns what offers methods as tools over the Model Context Protocol, for the part mcp
+	// of a configuration; without it, a configuration with that part is refused. For module mcp it
+	// is
+	//
+	//	func(m gateway.MCP) http.Handler {
+	//		return mcp.New(mcp.Options{Allow: m.Allow, Compact: m.Compact, Resources: m.Resources})
+	//	}
+	Tools func(MCP) http.Handler
 	// Logger gets what happens; nil means slog.Default().
 	Logger *slog.Logger
 	// Drain is how long calls may go on when the gateway ends; 0 means 30 s.
@@ -76,7 +84,7 @@ func New(c *Config, o Options) (*Gateway, error) {
 		o: o, registry: o.Registry, log: cmp.Or(o.Logger, slog.Default()), transport: newTransport(),
 		upstreams: make(map[string]*upstream),
 	}
-	p, err := newPlan(c, 1, g.log)
+	p, err := newPlan(c, nil, &g.o, g.log)
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,12 @@ func start(t *testing.T, r registry.Resolver, c *gateway.Config, opts ...anser.S
 	if err != nil {
 		t.Fatal(err)
 	}
+	return g, serveGateway(t, g)
+}
+
+// serveGateway lets a gateway serve, and returns its address.
+func serveGateway(t *testing.T, g *gateway.Gateway) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +90,7 @@ func start(t *testing.T, r registry.Resolver, c *gateway.Config, opts ...anser.S
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	return g, l.Addr().String()
+	return l.Addr().String()
 }
 
 // await waits until the gateway serves this number of methods of a service.

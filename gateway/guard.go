@@ -14,9 +14,11 @@ import (
 // in the plan that is in force.
 func (g *Gateway) serverOptions(c *Config) []anser.ServerOption {
 	opts := []anser.ServerOption{
-		protocols.All(protocols.Before(g.front), protocols.Handler(g.notFound()), protocols.AllowOriginsIf(func(origin string) bool {
-			return g.plan.Load().allowsOrigin(origin)
-		})),
+		protocols.All(
+			protocols.Before(g.front), protocols.Handler(g.other()),
+			protocols.AllowOriginsIf(func(origin string) bool { return g.plan.Load().allowsOrigin(origin) }),
+			protocols.AllowHostsIf(func(host string) bool { return g.plan.Load().config.hasHost(host) }),
+		),
 		anser.Logger(g.log),
 		anser.Forward(g.forward),
 		anser.Observe(anser.Observer{Request: func(ctx context.Context, m anser.MessageInfo) error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net/http"
 	"slices"
 	"time"
 
@@ -28,20 +29,24 @@ type plan struct {
 	callers *ratelimit.Limiter    // nil: no limit for each caller
 	limit   func(context.Context, anser.MessageInfo) error
 	access  anser.Interceptor // nil: no access log
+	tools   http.Handler      // nil: no methods are tools
 
 	closers []io.Closer
 }
 
-// newPlan makes the parts of a configuration.
-func newPlan(c *Config, version uint64, log *slog.Logger) (*plan, error) {
+// newPlan makes the parts of a configuration, which comes after another one unless that is nil.
+func newPlan(c *Config, before *plan, o *Options, log *slog.Logger) (*plan, error) {
 	if c == nil {
 		return nil, errors.New("the configuration is nil: pass new(gateway.Config) to serve all services")
 	}
 	if err := errors.Join(c.mistakes()...); err != nil {
 		return nil, err
 	}
-	p := &plan{config: c, version: version}
-	if err := p.make(log); err != nil {
+	p := &plan{config: c, version: 1}
+	if before != nil {
+		p.version = before.version + 1
+	}
+	if err := errors.Join(p.make(log), p.makeTools(before, o)); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -83,6 +88,22 @@ func (p *plan) make(log *slog.Logger) (err error) {
 		if p.access, err = accesslog.New(log, opts...); err != nil {
 			return fmt.Errorf("%s%w", c.at("access_log"), err)
 		}
+	}
+	return nil
+}
+
+// makeTools makes what offers methods as tools. It stays the same, with its counts, unless its part
+// of the configuration changes.
+func (p *plan) makeTools(before *plan, o *Options) error {
+	m := p.config.MCP
+	switch {
+	case m == nil:
+	case o.Tools == nil:
+		return fmt.Errorf("%sthis program offers no tools (gateway.Options.Tools): remove mcp, or use anser gateway", p.config.at("mcp"))
+	case before != nil && before.tools != nil && before.config.MCP.same(m):
+		p.tools = before.tools
+	default:
+		p.tools = o.Tools(*m.forTools())
 	}
 	return nil
 }

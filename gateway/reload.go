@@ -40,7 +40,7 @@ func (g *Gateway) apply(c *Config) error {
 	if part := old.config.fixed(c); part != "" {
 		return fmt.Errorf("%s%s cannot change while the gateway runs: start another one with this configuration, and end this one", c.at(part), part)
 	}
-	next, err := newPlan(c, old.version+1, g.log)
+	next, err := newPlan(c, old, &g.o, g.log)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 )
 
@@ -36,6 +37,12 @@ func hostMatches(want, host string) bool {
 		return strings.HasSuffix(host, below) && len(host) > len(below)
 	}
 	return host == want
+}
+
+// hasHost reports whether a host is one of the gateway's own.
+func (c *Config) hasHost(host string) bool {
+	return slices.ContainsFunc(c.Hosts, func(own string) bool { return hostMatches(own, host) }) ||
+		slices.ContainsFunc(c.Routes, func(r Route) bool { return r.Host != "" && hostMatches(r.Host, host) })
 }
 
 // hasPrefix reports whether a path begins with another one, up to a slash or its end.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/auth"
+	"github.com/anser-rpc/anser/internal/namepattern"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -27,6 +28,10 @@ func (c *Config) mistakes() []error {
 	m.twins()
 	m.tls(time.Now())
 	m.auth()
+	m.tools()
+	for i, host := range c.Hosts {
+		m.host(fmt.Sprintf("hosts[%d]", i), host)
+	}
 	m.rest()
 	return m.list
 }
@@ -46,8 +51,8 @@ func (m *mistakes) add(path, format string, args ...any) {
 // route checks a route by itself.
 func (m *mistakes) route(i int) {
 	r, path := &m.config.Routes[i], fmt.Sprintf("routes[%d]", i)
-	if h := strings.TrimPrefix(r.Host, "*."); strings.ContainsAny(h, "*/: ") || h != strings.ToLower(h) || r.Host == "*." {
-		m.add(path+".host", "the host %q is not valid: use a name in lower case without a port, or *.example.org for all below it", r.Host)
+	if r.Host != "" {
+		m.host(path+".host", r.Host)
 	}
 	if r.Path != "" && (!strings.HasPrefix(r.Path, "/") || strings.ContainsAny(r.Path, "?#*% ")) {
 		m.add(path+".path", "the path %q is not valid: it begins with a slash, and matches what begins with it; there are no patterns", r.Path)
@@ -77,6 +82,28 @@ func (m *mistakes) route(i int) {
 	}
 	if calls > 0 && calls < len(r.To) {
 		m.add(path+".to", "the destinations are services and a url: a request is a call or not, so use two routes")
+	}
+}
+
+func (m *mistakes) host(path, host string) {
+	if h := strings.TrimPrefix(host, "*."); h == "" || strings.ContainsAny(h, "*/: ") || h != strings.ToLower(h) {
+		m.add(path, "the host %q is not valid: use a name in lower case without a port, or *.example.org for all below it", host)
+	}
+}
+
+// tools checks what is offered to agents.
+func (m *mistakes) tools() {
+	t := m.config.MCP
+	if t == nil {
+		return
+	}
+	if !slices.ContainsFunc(t.Allow, func(p string) bool { return !strings.HasPrefix(p, "!") }) {
+		m.add("mcp", "no method is a tool: allow some, such as Orders.Get*")
+	}
+	for i, p := range t.Allow {
+		if err := namepattern.Check(p); err != nil {
+			m.add(fmt.Sprintf("mcp.allow[%d]", i), "%v", err)
+		}
 	}
 }
 

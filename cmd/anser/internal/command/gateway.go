@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 	"github.com/anser-rpc/anser/gateway"
+	"github.com/anser-rpc/anser/mcp"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -43,7 +45,7 @@ port, and go on to the services of the registry. It asks their instances what th
 POST /arith/Arith.Mul calls the method Arith.Mul of the service arith.
 
 FILE is a configuration in YAML: routes by host, path, header and share, to services, groups, versions and servers of
-HTTP; TLS, identities, limits. docs/gateway.md has all of it. With --document NAME the configuration is the one that
+HTTP; TLS, identities, limits, tools for agents. docs/gateway.md has all of it. With --document NAME the configuration is the one that
 "anser gateway put" has put into the registry. A changed configuration is in force at once, without losing a request;
 SIGHUP reads the file again. One with a mistake is refused, and the old one stays.
 
@@ -94,7 +96,7 @@ func (f *gatewayFlags) run(ctx context.Context, s streams, file string) error {
 	}
 	config.Listen = cmp.Or(f.listen, config.Listen, defaultGateway)
 	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: f.level(config)}))
-	opts := gateway.Options{Registry: reg.Resolver, Logger: log, Server: []anser.ServerOption{anser.NoSignals()}}
+	opts := gateway.Options{Registry: reg.Resolver, Logger: log, Tools: gatewayTools, Server: []anser.ServerOption{anser.NoSignals()}}
 	if f.public {
 		opts.Server = append(opts.Server, anser.InsecurePublic())
 	}
@@ -107,6 +109,9 @@ func (f *gatewayFlags) run(ctx context.Context, s streams, file string) error {
 		return err
 	}
 	fmt.Fprintf(s.out, "gateway of %s at %s\n%s\n", f.registry.url, l.Addr(), curlLine(config, l.Addr()))
+	if config.MCP != nil {
+		fmt.Fprintf(s.out, "tools for agents at %s/mcp\n", baseOf(config, l.Addr()))
+	}
 	following, stop := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	defer wait.Wait()
@@ -131,13 +136,22 @@ func (f *gatewayFlags) level(c *gateway.Config) slog.Level {
 	return slog.LevelWarn
 }
 
+// gatewayTools returns what offers methods as tools. Package gateway does not contain it: the SDK
+// of the protocol would be a dependency of every program with a gateway.
+func gatewayTools(m gateway.MCP) http.Handler {
+	return mcp.New(mcp.Options{Allow: m.Allow, Compact: m.Compact, Resources: m.Resources, Version: version().Version})
+}
+
 // curlLine is a line that calls a service through the gateway.
 func curlLine(c *gateway.Config, at net.Addr) string {
-	scheme := "http"
+	return fmt.Sprintf("curl %s/SERVICE/Service.Method -d '{}'", baseOf(c, at))
+}
+
+func baseOf(c *gateway.Config, at net.Addr) string {
 	if c.TLS != nil {
-		scheme = "https"
+		return "https://" + at.String()
 	}
-	return fmt.Sprintf("curl %s://%s/SERVICE/Service.Method -d '{}'", scheme, at)
+	return "http://" + at.String()
 }
 
 // config returns the configuration, and the registry as a store if it comes from there.

@@ -3,6 +3,7 @@ package command_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net"
@@ -13,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/command"
@@ -37,7 +40,7 @@ func (p *printed) String() string {
 	return p.text.String()
 }
 
-// The command serves what is in the registry, and ends with its context.
+// The command serves what is in the registry, to agents too, and ends with its context.
 func TestGateway(t *testing.T) {
 	dir := t.TempDir()
 	r, err := registry.NewFile(filepath.Join(dir, "registry.json"))
@@ -59,10 +62,14 @@ func TestGateway(t *testing.T) {
 		s.Close()
 		<-served
 	}()
+	config := filepath.Join(dir, "edge.yaml")
+	if err := os.WriteFile(config, []byte("mcp: {allow: [Arith.*]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	out, ended := new(printed), make(chan int, 1)
 	go func() {
-		ended <- command.Run(ctx, []string{"gateway", "--listen", "127.0.0.1:0", "--registry", "file://" + dir + "/registry.json"}, strings.NewReader(""), out, out)
+		ended <- command.Run(ctx, []string{"gateway", config, "--listen", "127.0.0.1:0", "--registry", "file://" + dir + "/registry.json"}, strings.NewReader(""), out, out)
 	}()
 	defer http.DefaultClient.CloseIdleConnections()
 	deadline := time.Now().Add(time.Minute)
@@ -83,6 +90,23 @@ func TestGateway(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+	_, line, _ := strings.Cut(out.String(), "tools for agents at ")
+	url, _, _ := strings.Cut(line, "\n")
+	agent, err := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil).
+		Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: url, MaxRetries: -1}, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	tools, err := agent.ListTools(t.Context(), nil)
+	if err != nil || len(tools.Tools) != 1 || tools.Tools[0].Name != "arith_Arith_Mul" {
+		t.Errorf("the tools are %+v, %v", tools, err)
+	}
+	answer, err := agent.CallTool(t.Context(), &sdk.CallToolParams{Name: "arith_Arith_Mul", Arguments: json.RawMessage(`{"A": 7, "B": 8}`)})
+	if err != nil || answer.IsError || answer.Content[0].(*sdk.TextContent).Text != `{"C":56}` {
+		t.Errorf("%+v, %v", answer, err)
+	}
+	agent.Close()
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	stop()
 	if code := <-ended; code != 0 {
 		t.Errorf("exit code %d\n%s", code, out)
