@@ -42,7 +42,7 @@ func TestDemoLines(t *testing.T) {
 	tried := make(map[string]string) // output by the first word that identifies a line
 	for _, line := range lines {
 		if strings.HasPrefix(line, "http") {
-			tried["page"] = fetch(t, line)
+			tried[line[strings.LastIndexByte(line, '/'):]] = fetch(t, line)
 			continue
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
@@ -57,11 +57,11 @@ func TestDemoLines(t *testing.T) {
 		}
 		tried[name] = string(out)
 	}
-	if len(lines) != 5 || len(tried) != 5 {
+	if len(lines) != 6 || len(tried) != 6 {
 		t.Fatalf("the lines are\n%s", strings.Join(lines, "\n"))
 	}
 	for name, want := range map[string]string{
-		"anser ls": "arith-3", "anser call": `"C": 56`, "curl": `{"C":56}`, "grpcurl": `"C": "56"`, "page": "<title>",
+		"anser ls": "arith-3", "anser call": `"C": 56`, "curl": `{"C":56}`, "grpcurl": `"C": "56"`, "/openapi": "<title>", "/mcp": "arith_Arith_Mul",
 	} {
 		if !strings.Contains(tried[name], want) {
 			t.Errorf("%s gives %q, want %q", name, tried[name], want)
@@ -87,7 +87,12 @@ func TestDemoLines(t *testing.T) {
 // fetch gets a page as a browser does.
 func fetch(t *testing.T, url string) string {
 	t.Helper()
-	response, err := http.Get(url)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", "text/html, */*;q=0.8")
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ announced, and its effect is reported at the end. No call fails.
 
 While it runs, "anser ls", "anser describe arith", and "anser call" work in a second terminal. One
 address speaks all protocols and passes calls on to the instances: the demo prints lines for curl,
-grpcurl and a browser. If its usual port is taken, it is a free one, and the demo says so.
+grpcurl and a browser, which shows the methods, and what agents may call as tools. If its usual
+port is taken, it is a free one, and the demo says so.
 The figures are those of the demo's own callers. With --json, events go to the standard
 error, and one object to the standard output at the end.
 
@@ -49,7 +50,7 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 			if o.For > 0 && !every.Changed {
 				o.Every = min(o.Every, o.For/time.Duration(len(demo.Steps())+1))
 			}
-			o.ServeElsewhere = !c.Flags().Changed("serve")
+			o.ServeElsewhere, o.Tools = !c.Flags().Changed("serve"), gatewayTools
 			if err := checkDemo(&o); err != nil {
 				return err
 			}

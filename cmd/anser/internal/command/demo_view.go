@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"charm.land/lipgloss/v2"
@@ -114,6 +115,8 @@ func (v *demoView) block() []string {
 		label := ""
 		if i == 0 {
 			label = "In another terminal:"
+		} else if strings.HasSuffix(t.text, "/mcp") {
+			label = "For agents:"
 		} else if t.browser {
 			label = "In a browser:"
 		}
@@ -142,6 +145,7 @@ func (v *demoView) trials() []trial {
 		{text: "curl http://" + at + "/arith/Arith.Mul -d " + message},
 		{text: "grpcurl -plaintext -d " + message + " " + at + " Arith/Mul"},
 		{text: "http://" + at + "/openapi", browser: true},
+		{text: "http://" + at + "/mcp", browser: true},
 	}
 }
 

@@ -8,11 +8,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/anser-rpc/anser/gateway"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
 )
@@ -30,6 +32,8 @@ type Options struct {
 
 	// ServeElsewhere takes a free port if that of Serve is taken.
 	ServeElsewhere bool
+	// Tools offers methods to agents, for the gateway.
+	Tools func(gateway.MCP) http.Handler
 }
 
 // View presents the demo. Its methods are called by one goroutine at a time.

@@ -25,8 +25,9 @@ type entrance struct {
 // openEntrance listens on o.Serve, or elsewhere. The text says where.
 func openEntrance(r registry.Resolver, o Options) (e *entrance, text string, err error) {
 	quiet := slog.New(slog.DiscardHandler)
-	g, err := gateway.New(new(gateway.Config), gateway.Options{
-		Registry: r, Logger: quiet, Look: entranceLook, Server: []anser.ServerOption{anser.NoSignals()},
+	config := &gateway.Config{MCP: &gateway.MCP{Allow: []string{"*", "!" + string(Slow)}}}
+	g, err := gateway.New(config, gateway.Options{
+		Registry: r, Logger: quiet, Look: entranceLook, Tools: o.Tools, Server: []anser.ServerOption{anser.NoSignals()},
 	})
 	if err != nil {
 		return nil, "", err
