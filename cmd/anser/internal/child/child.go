@@ -57,7 +57,8 @@ type Child struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	said  *tail.Buffer
-	ready chan []byte // the first line of the output, or closed without one
+	ready chan []byte       // the first line of the output, or closed without one
+	each  func(line []byte) // gets further lines, or nil
 	done  chan struct{}
 	err   error // result of Wait, set before done is closed
 }
@@ -68,9 +69,15 @@ func (g *Group) Start(args ...string) (*Child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the program to start again: %w", err)
 	}
+	return g.StartProgram(path, nil, args...)
+}
+
+// StartProgram runs another program. If each is not nil, one goroutine calls it with every line of
+// the output after the first, before Done is closed; it owns the line.
+func (g *Group) StartProgram(path string, each func(line []byte), args ...string) (*Child, error) {
 	c := &Child{
 		cmd: exec.Command(path, args...), said: tail.New(saidBytes),
-		ready: make(chan []byte, 1), done: make(chan struct{}),
+		ready: make(chan []byte, 1), each: each, done: make(chan struct{}),
 	}
 	c.cmd.SysProcAttr = attributes()
 	c.cmd.Stderr = c.said
@@ -99,6 +106,13 @@ func (c *Child) watch(stdout io.Reader) {
 		c.ready <- line
 	}
 	close(c.ready)
+	for c.each != nil {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		c.each(line)
+	}
 	io.Copy(io.Discard, r)
 	c.err = c.cmd.Wait()
 	close(c.done)

@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 		os.Exit(3)
 	case os.Args[1] == "mumble":
 		fmt.Println("not JSON")
+	case os.Args[1] == "count":
+		fmt.Print("{}\none\ntwo\nthr")
 	case os.Args[1] == "hang":
 		<-child.Orphaned(os.Stdin)
 	}
@@ -83,4 +85,25 @@ func TestNotReady(t *testing.T) {
 		t.Errorf("a child that says nothing: %v", err)
 	}
 	c.End(time.Minute)
+}
+
+// Further lines are for the function of the parent, whole ones only.
+func TestLines(t *testing.T) {
+	g := child.NewGroup()
+	defer g.Close()
+	var lines []string
+	c, err := g.StartProgram(os.Args[0], func(line []byte) { lines = append(lines, string(line)) }, "count")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ready(t.Context(), new(struct{})); err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	if got := strings.Join(lines, ""); got != "one\ntwo\n" {
+		t.Errorf("%q", got)
+	}
+	if _, err := g.StartProgram(os.Args[0]+"-none", nil, "count"); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Error(err)
+	}
 }
