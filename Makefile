@@ -7,8 +7,9 @@ help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## run a registry, three services and live traffic on this machine
+demo: ## run a registry, three services, members of rpcx and live traffic on this machine
 	$(MAKE) --no-print-directory build-command
+	cd examples/coming && GOWORK=off go build -o ../../bin/anser-demo-rpcx ./rpcx/member
 	bin/anser demo
 
 .PHONY: build-command

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -249,6 +252,38 @@ func TestBesideDemo(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, rest, p.errOut.String())
 	}
 	expectEmpty(t, tmp)
+}
+
+// A stock client and a stock server of rpcx are among the members, and none of their calls fails
+// when instances are killed and restarted.
+func TestDemoRPCX(t *testing.T) {
+	t.Parallel()
+	program, tmp := filepath.Join(t.TempDir(), "member"), t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./rpcx/member")
+	build.Dir, build.Env = "../../examples/coming", append(os.Environ(), "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	forLonger(t, 6*time.Second, func(length time.Duration) (missing []string) {
+		p := start(t, tmp, "demo", "--listen", "127.0.0.1:0", "--serve", "127.0.0.1:0", "--rpcx", program, "--steps", "kill,restart", "--for", length.String())
+		p.line("a stock client calls arith through the gateway")
+		rest, code := p.wait()
+		if code != 0 || !strings.Contains(rest, "none failed") {
+			t.Errorf("exit code %d\n%s%s", code, rest, p.errOut.String())
+		}
+		last := rest[max(0, strings.LastIndex(rest, "SERVICE  INSTANCE")):]
+		for _, member := range []string{"rpcx-server", "rpcx-client"} {
+			if calls := regexp.MustCompile(member + ` +\S+ +up +([0-9.]+)`).FindStringSubmatch(last); calls == nil || calls[1] == "0" {
+				missing = append(missing, member+" has no calls:\n"+last)
+			}
+		}
+		return missing
+	})
+	expectEmpty(t, tmp)
+	p := start(t, tmp, "demo", "--listen", "127.0.0.1:0", "--serve", "127.0.0.1:0", "--rpcx", program+"-none")
+	if _, code := p.wait(); code != 1 || !strings.Contains(p.errOut.String(), "the program with the members of rpcx") {
+		t.Errorf("exit code %d\n%s", code, p.errOut.String())
+	}
 }
 
 // No process started by a demo outlives it, however it ends.

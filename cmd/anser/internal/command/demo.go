@@ -31,6 +31,9 @@ announced, and its effect is reported at the end. No call fails.
   posts  Posts.Query
   front  Front.Page, which calls the two others
 
+A stock server of rpcx (Prices.Of), and a stock client of rpcx that calls arith through the gateway,
+are among them if their program is there: see --rpcx.
+
 While it runs, "anser ls", "anser describe arith", and "anser call" work in a second terminal. One
 address speaks all protocols and passes calls on to the instances: the demo prints lines for curl,
 grpcurl and a browser, which shows the methods, and what agents may call as tools. If its usual
@@ -72,6 +75,7 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:2379", "address of the registry; port 0 chooses a free one")
 	c.Flags().StringVar(&o.Serve, "serve", "127.0.0.1:8970", "address for curl, grpcurl and browsers; port 0 chooses a free one")
 	c.Flags().StringVar(&o.Data, "data", "", "directory in which the registry keeps its data (default a temporary one)")
+	c.Flags().StringVar(&o.RPCX, "rpcx", "", "program with a stock client and a stock server of rpcx, which make demo builds (default anser-demo-rpcx next to this program, if it is there)")
 	c.Flags().IntVarP(&o.Callers, "callers", "c", 4, "callers of each service")
 	c.Flags().Float64Var(&o.Rate, "rate", 100, "calls per second to each service; 0 is as many as the callers make")
 	c.Flags().DurationVar(&o.Every, "every", 4*time.Second,

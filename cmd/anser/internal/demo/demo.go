@@ -32,6 +32,9 @@ type Options struct {
 
 	// ServeElsewhere takes a free port if that of Serve is taken.
 	ServeElsewhere bool
+	// RPCX is the program with the members of rpcx. Without it, the one next to the command is
+	// used, if it is there.
+	RPCX string
 	// Tools offers methods to agents, for the gateway.
 	Tools func(gateway.MCP) http.Handler
 }
@@ -136,6 +139,7 @@ type demo struct {
 	events  chan Event // read by Run until perform has returned
 
 	mu      sync.Mutex // guards the fields below
+	rpcx    []Row      // the members of rpcx
 	step    string     // current step, or ""
 	results []StepResult
 }
@@ -164,6 +168,14 @@ func (d *demo) perform(ctx context.Context, where string, known func(context.Con
 	d.tell(Event{Kind: "traffic", Text: "its calls are served at " + traffic.debugAt + ": anser rules dry-run --from, anser explain --from"})
 	d.traffic = traffic
 	d.figures.start(time.Now())
+	members, err := d.withRPCX(ctx)
+	if err != nil {
+		traffic.stop()
+		if ctx.Err() != nil {
+			return d.summary(), nil
+		}
+		return Summary{}, err
+	}
 	disturbances, stop := d.untilLate(ctx)
 	disturbed := make(chan error, 1)
 	go func() { disturbed <- d.play(disturbances, ctx) }()
@@ -172,6 +184,7 @@ func (d *demo) perform(ctx context.Context, where string, known func(context.Con
 	if err == nil {
 		err = <-disturbed
 	}
+	err = errors.Join(err, members.stop())
 	traffic.stop()
 	d.figures.stop(time.Now())
 	if ctx.Err() != nil {

@@ -48,6 +48,7 @@ type Summary struct {
 func (d *demo) snapshot() Snapshot {
 	s := Snapshot{Registry: d.url, Address: d.address}
 	d.mu.Lock()
+	members := d.rpcx
 	s.Step = d.step
 	if n := len(d.results); n > 0 {
 		s.Last = d.results[n-1].String()
@@ -59,6 +60,7 @@ func (d *demo) snapshot() Snapshot {
 		s.Rows = append(s.Rows, Row{Service: in.service, Instance: in.id, Address: in.address, State: in.state})
 	}
 	d.fleet.mu.Unlock()
+	s.Rows = append(s.Rows, members...)
 
 	f := d.figures
 	f.mu.Lock()
