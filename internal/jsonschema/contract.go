@@ -71,14 +71,15 @@ func (b *contractBuilder) message(name string) *Schema {
 		return s
 	case m == nil || m.Form == contract.Opaque || m.Form == contract.OneOf:
 		return new(Schema) // a type that encodes itself
-	case m.Form == contract.InOrder && !isTuple(m):
+	case m.Form == contract.InOrder && !IsTuple(m):
 		return b.field(&m.Fields[0])
 	}
 	return b.types.Ref(name, b.to, name, func() *Schema { return b.object(m) })
 }
 
-// isTuple reports whether a message holds the arguments or the results of a method.
-func isTuple(m *contract.Message) bool {
+// IsTuple reports whether a message holds the arguments or the results of a method. Others in the
+// form InOrder are single values.
+func IsTuple(m *contract.Message) bool {
 	return len(m.Fields) != 1 || strings.HasSuffix(m.Name, ".Args") || strings.HasSuffix(m.Name, ".Results")
 }
 

@@ -64,8 +64,9 @@ func FuzzHeaders(f *testing.F) {
 // What a client sends for a method of Go types that is passed on.
 func FuzzPassed(f *testing.F) {
 	m := passedMethod(f)
+	strictly := new(exchange.Directory).RequestJSON()
 	for _, seed := range []string{
-		`{"A":7,"B":["x"]}`, `{"A":"7"}`, "\x08\x07\x12\x01x", "\x82\xa1A\x07\xa1B\x91\xa1x", "\xdd\xff\xff\xff\xff", "\x81\xa1A\xd7\xff\x00\x00\x00\x00\x00\x00\x00\x00", "\xc0", "null",
+		`{"A":7,"B":["x"]}`, `{"A":"7"}`, `{"C":{"A":1,"C":{"\\u0044":{}}}}`, ` [ { } , [ ] ] `, "\x08\x07\x12\x01x", "\x82\xa1A\x07\xa1B\x91\xa1x", "\xdd\xff\xff\xff\xff", "\x81\xa1A\xd7\xff\x00\x00\x00\x00\x00\x00\x00\x00", "\xc0", "null",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -73,6 +74,9 @@ func FuzzPassed(f *testing.F) {
 		var in codec.Encoded
 		if m.Decode(exchange.JSON, data, &in) == nil && (in.Codec != codec.JSONID || !json.Valid(in.Data)) {
 			t.Errorf("%q goes on as %q", data, in.Data)
+		}
+		if m.Decode(strictly, data, &in) == nil && m.Decode(exchange.JSON, data, new(codec.Encoded)) != nil {
+			t.Errorf("%q is taken strictly, and not otherwise", data)
 		}
 		if m.Decode(m.ProtobufCodec(), data, &in) == nil {
 			if in.Codec != codec.JSONID || !json.Valid(in.Data) {
@@ -103,12 +107,16 @@ func FuzzPassed(f *testing.F) {
 var packs codec.Codec = msgpack.New()
 
 // passedMethod returns a method of Go types that is passed on.
-func passedMethod(f *testing.F) *exchange.Method {
+func passedMethod(f testing.TB) *exchange.Method {
+	f.Helper()
 	schema, err := json.Marshal(&contract.Schema{
 		Kind:     contract.Go,
 		Services: []contract.Service{{Name: "Arith", Methods: []contract.Method{{Name: "Mul", Request: "args", Reply: "args"}}}},
 		Messages: []contract.Message{{Name: "args", Form: contract.ByName, Fields: []contract.Field{
-			{Name: "A", Type: contract.Type{Name: "int64"}}, {Name: "B", Type: contract.Type{Name: "string", Repeated: true}},
+			{Name: "A", Type: contract.Type{Name: "int64"}},
+			{Name: "B", Type: contract.Type{Name: "string", Repeated: true}},
+			{Name: "C", Type: contract.Type{Name: "message", Of: "args"}},
+			{Name: "D", Type: contract.Type{Name: "message", Of: "args", Key: "string"}},
 		}}},
 	})
 	if err != nil {

@@ -40,6 +40,8 @@ type Method struct {
 	Passed bool
 	// Packs says that messages that are passed on can be in MessagePack.
 	Packs bool
+
+	request shape // of a method that is passed on
 }
 
 // Directory finds the methods of a server by their paths. It is safe for concurrent use.
@@ -126,7 +128,9 @@ func (d *Directory) add(in *map[string]*Method, key, name string) *Method {
 	if !m.Protobuf {
 		m.Mapped = mappedOf(&t)
 	}
-	m.Packs = m.Passed && m.packs()
+	if m.Passed {
+		m.Packs, m.request = m.packs(), shapeOfRequests(m)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.resetLocked(version)

@@ -126,7 +126,11 @@ func (p passed) Unmarshal(data []byte, v any) error {
 	e.Codec = p.method.form()
 	switch {
 	case p.ID() == codec.JSONID && e.Codec == codec.JSONID:
-		if err := checkJSON(data); err != nil {
+		err := checkJSON(data)
+		if _, is := p.Codec.(strictJSON); is && err == nil {
+			err = p.method.request.checkMembers(data)
+		}
+		if err != nil {
 			return err
 		}
 		e.Data = p.numbers(data)
