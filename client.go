@@ -361,11 +361,15 @@ func (c *Client) method(name string) (*clientMethod, error) {
 	return m, nil
 }
 
+// serviceName returns the name of the service for errors and logs.
 func (c *Client) serviceName() string {
-	if c.source.service != "" {
-		return c.source.service
+	if c.source.service == "" {
+		return c.target
 	}
-	return c.target
+	if r, ok := c.source.resolver.(registry.Namer); ok {
+		return r.NameOf(c.source.service)
+	}
+	return c.source.service
 }
 
 // Close ends the client. Its streams are cancelled; calls in flight on connections that no other

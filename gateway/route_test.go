@@ -223,3 +223,25 @@ func upgrade(t *testing.T, addr string) {
 		t.Errorf("%q, %v", line, err)
 	}
 }
+
+// The error of a route to instances that are not there names them.
+func TestEmptySubset(t *testing.T) {
+	r := registry.NewMemory()
+	serve(t, r, registry.Instance{Service: "arith"}, arith)
+	g, addr := start(t, r, parse(t, `
+timeout: 100ms
+routes:
+- {path: /new, strip: true, to: [{service: arith, group: canary, version: "9.0"}]}
+- {headers: {x-old: "1"}, to: [{service: arith, version: "9.0"}]}
+`))
+	await(t, g, "arith", 1)
+	if status, body := post(t, "http://"+addr+"/new/Arith.Mul", `{"A":7,"B":8}`); status != 503 || !strings.Contains(body, `no instance of \"arith, group canary, version 9.0\" is known`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := post(t, "http://"+addr+"/Arith.Mul", `{"A":7,"B":8}`, "X-Old", "1"); status != 503 || !strings.Contains(body, `no instance of \"arith, version 9.0\" is known`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := post(t, "http://"+addr+"/arith/Arith.Mul", `{"A":7,"B":8}`); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+}

@@ -102,6 +102,17 @@ func (p part) Watch(ctx context.Context, service string, update func([]registry.
 	}, trouble)
 }
 
+// NameOf implements registry.Namer.
+func (p part) NameOf(service string) string {
+	if p.of.group != "" {
+		service += ", group " + p.of.group
+	}
+	if p.of.version != "" {
+		service += ", version " + p.of.version
+	}
+	return service
+}
+
 // Refresh implements registry.Refresher.
 func (p part) Refresh(service string) {
 	if r, ok := p.all.(registry.Refresher); ok {

@@ -62,6 +62,12 @@ type Refresher interface {
 	Refresh(service string)
 }
 
+// A Namer is a Resolver that finds some of the instances of a service, and names them for errors
+// and logs: "arith, version 2.0". NameOf must not block.
+type Namer interface {
+	NameOf(service string) string
+}
+
 // Registry is both a Registrar and a Resolver, with the resources they hold open. Close withdraws
 // the announced instances, ends all watches, waits for the registry's own goroutines (Watch runs
 // on its caller's), and may be called more than once. It does not wait long for a registry that
