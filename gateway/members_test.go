@@ -82,6 +82,12 @@ func TestUnknownMembers(t *testing.T) {
 			t.Errorf("%s %s: %d %s, and %d calls, want %s", c.method, c.body, status, body, passed, c.unknown)
 		}
 	}
+	// A function with one result answers with it alone in JSON-RPC, as its own server does.
+	for _, params := range []string{`[{"Count": 1}, {"Count": 2}]`, `{"arg1": {"Count": 1}, "arg2": {"Count": 2}}`} {
+		if _, body := post(t, "http://"+addr+"/jsonrpc", `{"jsonrpc":"2.0","id":1,"method":"Move.Move","params":`+params+`}`); !strings.Contains(body, `"result":3`) {
+			t.Errorf("%s: %s", params, body)
+		}
+	}
 	// Connect ignores such members, as everywhere.
 	if status, body := post(t, "http://"+addr+"/Shop/Order", `{"x": 1}`, "Connect-Protocol-Version", "1"); status != 200 {
 		t.Errorf("Connect: %d %s", status, body)

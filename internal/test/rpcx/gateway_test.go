@@ -69,11 +69,16 @@ func behindGateway(t *testing.T, methods int, add func(*anser.Server)) (*gateway
 	}
 }
 
+// sums has a method with several arguments.
+type sums struct{}
+
+func (sums) Add(_ context.Context, a, b int) (int, error) { return a + b, nil }
+
 // A stock client of rpcx calls services behind a gateway in its default encoding. MessagePack goes
 // on as it is, so the messages are those of a direct call.
 func TestThroughGateway(t *testing.T) {
 	noted := make(chan int, 1)
-	g, addr := behindGateway(t, 6, func(s *anser.Server) {
+	g, addr := behindGateway(t, 7, func(s *anser.Server) {
 		anser.Handle(s, "Arith.Mul", func(ctx context.Context, in *Args) (*Reply, error) {
 			anser.SetTrailer(ctx, "tenant", anser.MetadataFrom(ctx)["tenant"])
 			return &Reply{in.A * in.B}, nil
@@ -85,6 +90,9 @@ func TestThroughGateway(t *testing.T) {
 		anser.Handle(s, "Arith.Fail", func(context.Context, *Args) (*Reply, error) { return nil, errors.New("no luck today") })
 		anser.Handle(s, "Echo.All", func(_ context.Context, in *kinds) (*kinds, error) { return in, nil })
 		anser.Handle(s, "Echo.Plain", func(_ context.Context, in *struct{ Text string }) (*struct{ Text string }, error) { return in, nil })
+		if err := s.RegisterName("Sums", sums{}); err != nil {
+			t.Error(err)
+		}
 		anser.Handle(s, "Echo.Number", func(_ context.Context, in *int) (*int, error) { return in, nil })
 	})
 	c := stock(t, addr, "Arith", nil)
@@ -119,7 +127,11 @@ func TestThroughGateway(t *testing.T) {
 	if err := stock(t, addr, "Echo", nil).Call(within(t), "Number", &in, &n); err != nil || n != 42 {
 		t.Error(n, err)
 	}
-	if s := g.Stats(); s.Calls != 9 || s.Failed != 1 {
+	n = 0
+	if err := stock(t, addr, "Sums", nil).Call(within(t), "Add", map[string]int{"arg1": 7, "arg2": 8}, &n); err != nil || n != 15 {
+		t.Error("a function with one result", n, err)
+	}
+	if s := g.Stats(); s.Calls != 10 || s.Failed != 1 {
 		t.Errorf("%+v", s)
 	}
 }

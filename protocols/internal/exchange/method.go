@@ -38,10 +38,13 @@ type Method struct {
 	// Passed says that they are of type [codec.Encoded]: the method is one behind a program that
 	// passes calls on. Protobuf and Mapped then say what its contract does.
 	Passed bool
-	// Packs says that messages that are passed on can be in MessagePack.
+	// Packs says that messages that are passed on can be in MessagePack: they are those of Go types
+	// or of kiss-rpc. They go on as they are, since the keys that a Go type has in MessagePack need
+	// not be those of its contract.
 	Packs bool
 
 	request shape // of a method that is passed on
+	single  bool  // its reply is a tuple with one value
 }
 
 // Directory finds the methods of a server by their paths. It is safe for concurrent use.
@@ -129,7 +132,7 @@ func (d *Directory) add(in *map[string]*Method, key, name string) *Method {
 		m.Mapped = mappedOf(&t)
 	}
 	if m.Passed {
-		m.Packs, m.request = m.packs(), shapeOfRequests(m)
+		m.learn()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -29,16 +29,6 @@ func (m *Method) form() uint8 {
 	return codec.JSONID
 }
 
-// packs reports whether the messages of a method that is passed on can be in MessagePack. Then they
-// go on as they are: the keys that a Go type has in MessagePack need not be those of its contract.
-func (m *Method) packs() bool {
-	if m.Contract == nil || m.Protobuf {
-		return false
-	}
-	s, err := m.Contract.Schema()
-	return err == nil && (s.Kind == contract.Go || s.Kind == contract.Kiss)
-}
-
 // Input returns the descriptor of the requests of a method with protobuf messages, and Output that
 // of its replies, or nil.
 func (m *Method) Input() protoreflect.MessageDescriptor { return m.message(m.Request, true) }

@@ -31,27 +31,31 @@ type shaper struct {
 	made   map[string]*shapedMessage
 }
 
-// shapeOfRequests returns the shape of the requests of a method that is passed on in JSON.
-func shapeOfRequests(m *Method) shape {
+// learn remembers what the contract of a method that is passed on in JSON says of its messages.
+func (m *Method) learn() {
 	if m.Contract == nil || m.Protobuf {
-		return shape{}
+		return
 	}
 	s, err := m.Contract.Schema()
 	if err != nil || s.Kind != contract.Go && s.Kind != contract.Kiss {
-		return shape{}
+		return
 	}
+	m.Packs = true
 	name := string(nameOf(&m.MethodType))
 	i := strings.LastIndexByte(name, '.')
-	of := s.Service(name[:max(i, 0)])
-	if of == nil || of.Method(name[i+1:]) == nil {
-		return shape{}
+	service := s.Service(name[:max(i, 0)])
+	if service == nil || service.Method(name[i+1:]) == nil {
+		return
 	}
-	request := s.Message(of.Method(name[i+1:]).Request)
+	of := service.Method(name[i+1:])
+	m.single = hasSingle(s, of)
+	request := s.Message(of.Request)
 	sh := &shaper{s, make(map[string]*shapedMessage)}
 	if request != nil && request.Form == contract.InOrder && !jsonschema.IsTuple(request) {
-		return sh.typed(&request.Fields[0].Type) // a value that is no object
+		m.request = sh.typed(&request.Fields[0].Type) // a value that is no object
+		return
 	}
-	return shape{of: sh.message(request)}
+	m.request = shape{of: sh.message(request)}
 }
 
 func (s *shaper) typed(t *contract.Type) shape {

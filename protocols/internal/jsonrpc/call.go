@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/codec/tuple"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
 )
 
@@ -98,7 +97,7 @@ func (h *calls) call(q *request) (*response, anser.Metadata) {
 	if reply == nil {
 		return &response{Result: null}, trailers
 	}
-	out, e := m.Encode(exchange.JSON, nil, tuple.Single(reply))
+	out, e := m.Encode(exchange.JSON, nil, m.Single(reply))
 	if e != nil {
 		return &response{Error: faultOf(e)}, trailers
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/msgpack"
-	"github.com/anser-rpc/anser/codec/tuple"
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/stubwire"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
@@ -223,7 +222,7 @@ func (q *request) answer(r anser.ProtocolReply) error {
 	var payload []byte
 	if r.Message != nil {
 		var fault *anser.Error
-		if payload, fault = q.method.Encode(q.codec, nil, tuple.Single(r.Message)); fault != nil {
+		if payload, fault = q.method.Encode(q.codec, nil, q.method.Single(r.Message)); fault != nil {
 			q.fail(fault, r.Trailers)
 			return fault
 		}
