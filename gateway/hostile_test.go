@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/gateway"
 	"github.com/anser-rpc/anser/registry"
 )
@@ -167,9 +168,13 @@ func TestRPCXPayloads(t *testing.T) {
 	r := registry.NewMemory()
 	serve(t, r, registry.Instance{Service: "arith"}, arith)
 	serve(t, r, registry.Instance{Service: "echo"}, echo(t))
+	serve(t, r, registry.Instance{Service: "json"}, func(s *anser.Server) {
+		anser.Handle(s, "Json.Mul", func(_ context.Context, in *args) (*reply, error) { return &reply{in.A * in.B}, nil }, anser.OnlyCodecs(new(codec.JSON)))
+	})
 	g, addr := start(t, r, new(gateway.Config))
 	await(t, g, "arith", 1)
 	await(t, g, "echo", 4)
+	await(t, g, "json", 1)
 	const raw, inJSON, messagePack, thrift = 0, 1, 3, 4
 	for _, c := range []struct {
 		service, method string
@@ -186,6 +191,7 @@ func TestRPCXPayloads(t *testing.T) {
 		{"Arith", "Mul", messagePack, strings.Repeat("\x91", 100_000) + "\xc0", "nested deeper than 64 levels"},
 		{"Arith", "Mul", messagePack, "", "MessagePack ends before it is complete"},
 		{"Arith", "Mul", thrift, "", "Thrift is not served"},
+		{"Json", "Mul", messagePack, "\x82\xa1A\x07\xa1B\x08", "does not take the codec msgpack: choose one of 3 json"},
 		{"demo.v1.Echo", "Say", messagePack, "\x80", "MessagePack is not served for method \"demo.v1.Echo.Say\", which a gateway passes on: use protobuf or JSON"},
 	} {
 		var before, after runtime.MemStats
@@ -198,7 +204,7 @@ func TestRPCXPayloads(t *testing.T) {
 			t.Errorf("%s %d %.20q: %q, want %s", c.method, c.serialization, c.payload, got, c.want)
 		}
 	}
-	if s := g.Stats(); s.Calls != 2 {
+	if s := g.Stats(); s.Calls != 3 || s.Failed != 1 {
 		t.Errorf("%d calls were passed on", s.Calls)
 	}
 }
