@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -257,6 +258,47 @@ func TestSlowUpstream(t *testing.T) {
 	wait.Wait()
 	if status, body := post(t, "http://"+addr+"/arith/Arith.Mul", `{"A":7,"B":8}`); status != 200 {
 		t.Errorf("%d %s", status, body)
+	}
+}
+
+// slowList is a registry that says which services it has when it may.
+type slowList struct {
+	*registry.Memory
+	may chan struct{}
+}
+
+func (r slowList) Services(ctx context.Context) ([]string, error) {
+	select {
+	case <-r.may:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return r.Memory.Services(ctx)
+}
+
+// A gateway that starts answers when it knows the services: clients may come at once.
+func TestCallsAtTheStart(t *testing.T) {
+	r := registry.NewMemory()
+	serve(t, r, registry.Instance{Service: "arith"}, arith)
+	if err := r.Register(t.Context(), registry.Instance{Service: "gone", Address: "127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	may := make(chan struct{})
+	_, addr := start(t, slowList{r, may}, new(gateway.Config))
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	io.WriteString(nc, "POST /arith/Arith.Mul HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"A\":7,\"B\":8}")
+	nc.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := nc.Read(make([]byte, 1000)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("an answer of %d bytes before the services were known, %v", n, err)
+	}
+	nc.SetReadDeadline(time.Time{})
+	close(may)
+	if text, err := io.ReadAll(nc); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 200 ") || !strings.HasSuffix(string(text), `{"C":56}`) {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 

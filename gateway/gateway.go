@@ -108,11 +108,13 @@ func (g *Gateway) Run(ctx context.Context, address string) error {
 	return g.Serve(ctx, l)
 }
 
-// Serve is Run with a listener, which it closes.
+// Serve is Run with a listener, which it closes. It accepts connections when each service has been
+// asked what it serves, at the latest after 5 s: clients may come at once.
 func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wait sync.WaitGroup
-	wait.Go(func() { g.lookForServices(following) })
+	known := make(chan struct{})
+	wait.Go(func() { g.lookForServices(following, known) })
 	drained := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {
 		defer close(drained)
@@ -122,6 +124,12 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 			g.log.Warn("gateway: it has ended before its calls", "error", err)
 		}
 	})
+	select {
+	case <-known:
+	case <-ctx.Done():
+	case <-time.After(patience):
+		g.log.Warn("gateway: not all services have said what they serve; those that have are served", "after", patience)
+	}
 	err := g.server.Serve(l)
 	if !unhook() {
 		<-drained
@@ -135,7 +143,10 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-const defaultDrain = 30 * time.Second
+const (
+	defaultDrain = 30 * time.Second
+	patience     = 5 * time.Second // of a gateway that starts, with services that do not answer
+)
 
 // close gives back what the configuration in force uses.
 func (g *Gateway) close() {
@@ -146,8 +157,9 @@ func (g *Gateway) close() {
 	g.transport.CloseIdleConnections()
 }
 
-// lookForServices follows the services of the registry until ctx ends.
-func (g *Gateway) lookForServices(ctx context.Context) {
+// lookForServices follows the services of the registry until ctx ends. It closes known when each of
+// the first ones has been asked what it serves.
+func (g *Gateway) lookForServices(ctx context.Context, known chan<- struct{}) {
 	var wait sync.WaitGroup
 	stops := make(map[string]func())
 	defer func() {
@@ -159,7 +171,7 @@ func (g *Gateway) lookForServices(ctx context.Context) {
 	tick := time.NewTicker(cmp.Or(g.o.Look, time.Second))
 	defer tick.Stop()
 	missing := make(map[string]int)
-	troubled := false
+	troubled, first := false, true
 	for {
 		names, err := g.serviceNames(ctx)
 		if err != nil && ctx.Err() == nil && !troubled {
@@ -171,6 +183,10 @@ func (g *Gateway) lookForServices(ctx context.Context) {
 					stops[name] = g.follow(ctx, &wait, name)
 				}
 				delete(missing, name)
+			}
+			if first {
+				first = false
+				wait.Go(func() { g.awaitAsked(ctx, names, known) })
 			}
 			for name, stop := range stops {
 				if slices.Contains(names, name) {
@@ -191,6 +207,24 @@ func (g *Gateway) lookForServices(ctx context.Context) {
 	}
 }
 
+// awaitAsked waits until the services have been asked what they serve, and closes known.
+func (g *Gateway) awaitAsked(ctx context.Context, names []string, known chan<- struct{}) {
+	defer close(known)
+	for _, name := range names {
+		g.mu.Lock()
+		u := g.upstreams[name]
+		g.mu.Unlock()
+		if u == nil {
+			continue // it has left
+		}
+		select {
+		case <-u.asked:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // goneAfter is how often in a row a service must be missing from the registry before its methods
 // are removed: its instances may all be restarting.
 const goneAfter = 60
@@ -206,7 +240,7 @@ func (g *Gateway) serviceNames(ctx context.Context) ([]string, error) {
 
 // follow follows a service until the result is called or ctx ends.
 func (g *Gateway) follow(ctx context.Context, wait *sync.WaitGroup, name string) (stop func()) {
-	u := &upstream{gateway: g, name: name, status: ServiceStatus{Name: name}}
+	u := &upstream{gateway: g, name: name, asked: make(chan struct{}), status: ServiceStatus{Name: name}}
 	g.mu.Lock()
 	g.upstreams[name] = u
 	g.mu.Unlock()

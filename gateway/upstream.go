@@ -19,6 +19,7 @@ import (
 type upstream struct {
 	gateway *Gateway
 	name    string
+	asked   chan struct{} // closed when its first instances have been asked what they serve
 
 	mu      sync.Mutex // guards the fields below
 	clients map[subset]*anser.Client
@@ -149,6 +150,8 @@ func (u *upstream) describeAll(ctx context.Context, latest <-chan []registry.Ins
 	known := ""
 	again := time.NewTimer(time.Hour)
 	defer again.Stop()
+	asked := sync.OnceFunc(func() { close(u.asked) })
+	defer asked()
 	pause := describeAgain
 	for {
 		select {
@@ -159,9 +162,11 @@ func (u *upstream) describeAll(ctx context.Context, latest <-chan []registry.Ins
 		}
 		key := surfaces(list)
 		if len(list) == 0 || key == known {
+			asked()
 			continue // a service without instances keeps its methods: its instances may be restarting
 		}
 		err := u.describe(ctx, list)
+		asked()
 		switch {
 		case err == nil:
 			known, pause = key, describeAgain
