@@ -290,23 +290,23 @@ func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 	l := newOneConn(in)
 	server := &http.Server{
 		Handler: l.conn.head.handler(at.handler), MaxHeaderBytes: maxHeader, ReadHeaderTimeout: frameTime(s.ConnTimes()),
-		ErrorLog: discard,
-		ConnState: func(_ net.Conn, state http.ConnState) {
-			if state == http.StateIdle {
-				l.conn.next()
-			}
-		},
+		ErrorLog:  discard,
+		ConnState: func(_ net.Conn, state http.ConnState) { l.conn.changed(state) },
 	}
 	server.Protocols = new(http.Protocols)
 	server.Protocols.SetHTTP1(true)
-	h, err := host.Open(s, in.Peer, func() { server.SetKeepAlivesEnabled(false) }, func(why error) {
+	cut := func() {
+		server.Close()
+		l.conn.Close() // net/http does not know of a connection that drain has spared
+	}
+	h, err := host.Open(s, in.Peer, func() { l.conn.drain(server) }, func(why error) {
 		if errors.Is(why, anser.ErrServerClosed) {
-			go server.Close()
+			go cut()
 			return
 		}
 		go server.SetKeepAlivesEnabled(false) // the answer of the last call may not be written yet
 		if why != nil {
-			time.AfterFunc(farewell, func() { server.Close() })
+			time.AfterFunc(farewell, cut)
 		}
 	})
 	if err != nil {

@@ -138,6 +138,7 @@ func TestDrainAnswersCalls(t *testing.T) {
 					t.Errorf("%s: the answer is %q", version, got)
 				}
 			}
+			c.CloseIdleConnections() // the server would keep them for a second
 			if err := <-down; err != nil {
 				t.Errorf("%s: Shutdown: %v", version, err)
 			}

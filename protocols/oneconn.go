@@ -4,6 +4,7 @@ import (
 	"io"
 	"log"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +54,8 @@ type beganConn struct {
 	begin   []byte
 	head    headWatch
 	bounded atomic.Bool // it has a deadline for writing
+	busy    atomic.Bool // a request has begun, and is not answered
+	spared  atomic.Bool // Close does nothing
 	once    sync.Once
 	over    chan struct{} // closed by Close
 }
@@ -82,7 +85,35 @@ func (c *beganConn) next() {
 	}
 }
 
+// linger is how long an idle connection is kept when its client should use another server.
+const linger = time.Second
+
+// drain makes the next answer the last one of the connection. net/http would close an idle
+// connection at once, also if a request is on its way, whose client could not know that it did not
+// run. Such a connection is kept for a while.
+func (c *beganConn) drain(server *http.Server) {
+	c.spared.Store(true)
+	server.SetKeepAlivesEnabled(false)
+	c.spared.Store(false)
+	time.AfterFunc(linger, func() {
+		if !c.busy.Load() {
+			c.Close()
+		}
+	})
+}
+
+// changed is called when net/http sees another state of the connection.
+func (c *beganConn) changed(state http.ConnState) {
+	c.busy.Store(state == http.StateActive || state == http.StateHijacked)
+	if state == http.StateIdle {
+		c.next()
+	}
+}
+
 func (c *beganConn) Close() error {
+	if c.spared.Load() {
+		return nil
+	}
 	err := c.Conn.Close()
 	c.once.Do(func() { close(c.over) })
 	return err
