@@ -7,6 +7,7 @@ go 1.26.0
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0
 	github.com/anser-rpc/anser v0.0.0
+	github.com/anser-rpc/anser/gateway v0.0.0
 	github.com/anser-rpc/anser/registry/embedded v0.0.0
 	github.com/anser-rpc/anser/registry/etcd v0.0.0
 	github.com/rs/zerolog v1.34.0
@@ -17,6 +18,13 @@ require (
 	golang.org/x/net v0.61.0
 	google.golang.org/grpc v1.83.2
 	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	github.com/anser-rpc/anser/auth/jwt v0.0.0-00010101000000-000000000000 // indirect
+	github.com/anser-rpc/anser/protocols v0.0.0 // indirect
+	github.com/coder/websocket v1.8.15 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 )
 
 require (
@@ -126,6 +134,9 @@ require (
 
 replace (
 	github.com/anser-rpc/anser => ..
+	github.com/anser-rpc/anser/auth/jwt => ../auth/jwt
+	github.com/anser-rpc/anser/gateway => ../gateway
+	github.com/anser-rpc/anser/protocols => ../protocols
 	github.com/anser-rpc/anser/registry/embedded => ../registry/embedded
 	github.com/anser-rpc/anser/registry/etcd => ../registry/etcd
 )

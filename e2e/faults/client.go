@@ -29,8 +29,9 @@ type client struct {
 	held     *holding
 	streams  *flow
 	list     *list
-	registry string    // its address
-	dialed   time.Time // when Dial was called
+	registry string       // its address
+	dialed   time.Time    // when Dial was called
+	end      func() error // of a client in a crowd: closes it
 
 	mu     sync.Mutex // guards events
 	events []healthEvent
@@ -49,9 +50,13 @@ type caller interface {
 type anserCaller struct {
 	client *anser.Client
 	keyed  bool
+	to     string // the value of routeKey; empty: none
 }
 
 func (a anserCaller) call(ctx context.Context, idempotent bool, in *entry) (*entry, error) {
+	if a.to != "" {
+		ctx = anser.WithMetadata(ctx, anser.Metadata{routeKey: a.to})
+	}
 	if idempotent {
 		return setEntry.Call(ctx, a.client, in)
 	}
@@ -152,7 +157,15 @@ func runClient(c config, p *parent) error {
 	if s.Client, err = anser.Dial(c.Target, opts...); err != nil {
 		return err
 	}
-	s.caller = anserCaller{s.Client, c.Keyed > 0}
+	s.caller = anserCaller{client: s.Client, keyed: c.Keyed > 0, to: c.Service}
+	if len(c.Over) > 0 {
+		in, err := newTurns(c, s)
+		if err != nil {
+			return err
+		}
+		defer in.close()
+		s.caller = in
+	}
 	if c.Body > 0 {
 		s.caller = newBulkCaller(s.Client, c.Body)
 	}
@@ -175,7 +188,7 @@ func (s *client) note(e anser.HealthEvent) {
 }
 
 func (s *client) do(c command) (any, error) {
-	if s.Client == nil && slices.Contains([]string{"status", "absent", "first", "feed", "pour"}, c.Do) {
+	if s.Client == nil && slices.Contains([]string{"status", "absent", "first", "feed", "pour", "fill", "unknown"}, c.Do) {
 		return nil, fmt.Errorf("a peer's client cannot %s", c.Do)
 	}
 	switch c.Do {
@@ -263,6 +276,15 @@ func (s *client) do(c command) (any, error) {
 		return f.stop()
 	case "cancel":
 		return s.held.cancelAll()
+	case "fill":
+		var o holdOptions
+		if err := json.Unmarshal(c.Value, &o); err != nil {
+			return nil, err
+		}
+		s.held = s.fill(o)
+		return nil, nil
+	case "unknown":
+		return s.unknown(c.Value)
 	}
 	return nil, fmt.Errorf("a client cannot %s", c.Do)
 }

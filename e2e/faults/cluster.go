@@ -12,6 +12,7 @@ type clusterOptions struct {
 	servers, client config // what differs from the defaults
 	registry        config
 	proxied         bool          // the client reaches the servers through a proxy
+	lastProxied     bool          // it does so with the last one only
 	ttl             time.Duration // of leases; 0: so long that they run out within a phase
 }
 
@@ -21,6 +22,7 @@ type cluster struct {
 	*world
 	registry *process
 	servers  []*process
+	gateways []*process // that the client calls; none: it calls the servers
 	client   *process   // rows ask it for the client's view
 	others   []*process // make the load together with client
 	proxy    *process   // nil: none
@@ -37,43 +39,15 @@ const peerPause = 2 * time.Second
 
 // cluster starts one, and waits until the client has found all servers.
 func (w *world) cluster(o clusterOptions) (*cluster, error) {
-	c := &cluster{world: w, ttl: 10 * time.Second}
-	if w.o.phase() < 30*time.Second {
-		c.ttl = 3 * time.Second // so that leases run out within a phase
-	}
-	c.ttl = cmp.Or(o.ttl, c.ttl)
-	if _, err := w.folder("books"); err != nil {
+	c, err := w.newCluster(o)
+	if err != nil {
 		return nil, err
 	}
 	if w.o.peer != "" {
 		return c, c.startPeers(o)
 	}
-	var err error
-	if o.registry.Dir == "" {
-		if o.registry.Dir, err = w.folder("registry"); err != nil {
-			return nil, err
-		}
-	}
-	if c.registry, err = w.start("registry", "registry", o.registry); err != nil {
+	if err := c.startServers(o); err != nil {
 		return nil, err
-	}
-	if o.proxied {
-		if c.proxy, err = w.startProxy(); err != nil {
-			return nil, err
-		}
-	}
-	for i := range serverCount {
-		s, name := o.servers, fmt.Sprintf("server%d", i+1)
-		s.Stall = w.o.Stall
-		s.Registry, s.TTL, s.Dir = c.registry.config.Listen, c.ttl, w.books()
-		if err := c.announce(name, &s); err != nil {
-			return nil, err
-		}
-		p, err := w.start("server", name, s)
-		if err != nil {
-			return nil, err
-		}
-		c.servers = append(c.servers, p)
 	}
 	if c.client, err = c.newClient("client", o.client); err != nil {
 		return nil, err
@@ -86,6 +60,54 @@ func (w *world) cluster(o clusterOptions) (*cluster, error) {
 		return len(st.Instances) == serverCount, err
 	})
 	return c, err
+}
+
+// newCluster returns one without processes.
+func (w *world) newCluster(o clusterOptions) (*cluster, error) {
+	c := &cluster{world: w, ttl: 10 * time.Second}
+	if w.o.phase() < 30*time.Second {
+		c.ttl = 3 * time.Second // so that leases run out within a phase
+	}
+	c.ttl = cmp.Or(o.ttl, c.ttl)
+	_, err := w.folder("books")
+	return c, err
+}
+
+// startServers starts the registry and the servers.
+func (c *cluster) startServers(o clusterOptions) (err error) {
+	if o.registry.Dir == "" {
+		if o.registry.Dir, err = c.folder("registry"); err != nil {
+			return err
+		}
+	}
+	if c.registry, err = c.start("registry", "registry", o.registry); err != nil {
+		return err
+	}
+	if o.proxied || o.lastProxied {
+		if c.proxy, err = c.startProxy(); err != nil {
+			return err
+		}
+	}
+	for i := range serverCount {
+		p, err := c.newServer(fmt.Sprintf("server%d", i+1), o.servers, o.proxied || o.lastProxied && i == serverCount-1)
+		if err != nil {
+			return err
+		}
+		c.servers = append(c.servers, p)
+	}
+	return nil
+}
+
+// newServer starts a server that the registry lists.
+func (c *cluster) newServer(name string, s config, proxied bool) (*process, error) {
+	s.Stall = c.o.Stall
+	s.Registry, s.TTL, s.Dir = c.registry.config.Listen, c.ttl, c.books()
+	if proxied {
+		if err := c.announce(name, &s); err != nil {
+			return nil, err
+		}
+	}
+	return c.start("server", name, s)
 }
 
 // announce chooses the address of the server of that name. With a proxy others reach it under

@@ -28,8 +28,7 @@ type returned struct {
 
 // gathering are clients in one process, each with a connection that it shares with no other.
 type gathering struct {
-	target  string
-	timeout time.Duration
+	config  config
 	clients []*client
 }
 
@@ -38,7 +37,7 @@ func runCrowd(c config, p *parent) error {
 	if err := p.ready(); err != nil {
 		return err
 	}
-	g := &gathering{target: c.Target, timeout: c.Timeout}
+	g := &gathering{config: c}
 	err := p.obey(func(cmd command) (any, error) {
 		var o crowdOptions
 		if err := json.Unmarshal(cmd.Value, &o); err != nil {
@@ -64,14 +63,9 @@ func (g *gathering) gather(o crowdOptions) error {
 	for first := range atOnce {
 		wg.Go(func() {
 			for i := first; i < o.Clients; i += atOnce {
-				// A client with a dialer of its own shares connections with no other.
-				c, err := anser.Dial(g.target, anser.Conns(1), anser.Dialer(new(net.Dialer).DialContext), anser.NoSnapshot(),
-					anser.Timeout(g.timeout), anser.Logger(logger()))
-				if err != nil {
-					errs[i] = err
+				if g.clients[i], errs[i] = g.client(i); errs[i] != nil {
 					return
 				}
-				g.clients[i] = &client{Client: c, caller: anserCaller{client: c}}
 				if calls[i], errs[i] = g.clients[i].make(time.Now(), i%2 == 1); errs[i] != nil {
 					return
 				}
@@ -80,6 +74,23 @@ func (g *gathering) gather(o crowdOptions) error {
 	}
 	wg.Wait()
 	return errors.Join(errors.Join(errs...), ledger.WriteCalls(o.File, calls))
+}
+
+// client makes one of the clients.
+func (g *gathering) client(i int) (*client, error) {
+	if n := len(g.config.Over); n > 0 && g.config.Over[i%n] != overAnser {
+		s := new(client)
+		in, err := newTurn(g.config.Over[i%n], g.config, s)
+		s.caller, s.end = in, in.close
+		return s, err
+	}
+	// A client with a dialer of its own shares connections with no other.
+	c, err := anser.Dial(g.config.Target, anser.Conns(1), anser.Dialer(new(net.Dialer).DialContext), anser.NoSnapshot(),
+		anser.Timeout(g.config.Timeout), anser.Logger(logger()))
+	if err != nil {
+		return nil, err
+	}
+	return &client{Client: c, caller: anserCaller{client: c}, end: c.Close}, nil
 }
 
 // comeBack has every client call, again and again, until it has a reply.
@@ -120,7 +131,7 @@ func (g *gathering) close() error {
 	errs := make([]error, len(g.clients))
 	for i, s := range g.clients {
 		if s != nil { // gather has failed otherwise
-			wg.Go(func() { errs[i] = s.Close() })
+			wg.Go(func() { errs[i] = s.end() })
 		}
 	}
 	wg.Wait()

@@ -122,3 +122,20 @@ func (h *holding) cancelAll() (time.Duration, error) {
 	err := h.wait()
 	return time.Since(began), err
 }
+
+// fill keeps that number of calls open: one that is refused is made again.
+func (s *client) fill(o holdOptions) *holding {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &holding{cancel: cancel, wait: holdEach(o.Calls, func(_ int, in *entry) error {
+		for {
+			_, err := hold.Call(ctx, s.Client, in, anser.Timeout(time.Hour))
+			if !errors.Is(err, anser.ResourceExhausted) {
+				if errors.Is(err, context.Canceled) {
+					return nil
+				}
+				return err
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})}
+}

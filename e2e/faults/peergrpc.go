@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/stats"
@@ -36,7 +37,7 @@ import (
 const grpcConfig = `{
 	"loadBalancingConfig": [{"round_robin": {}}],
 	"methodConfig": [{
-		"name": [{"service": "faults.Ledger", "method": "Set"}],
+		"name": [{"service": "%s", "method": "Set"}],
 		"retryPolicy": {
 			"maxAttempts": 5, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2,
 			"retryableStatusCodes": ["UNAVAILABLE"]
@@ -48,6 +49,9 @@ const (
 	grpcPing   = 10 * time.Second // the least that a client may ask
 	grpcAnswer = 3 * time.Second
 )
+
+// grpcService is the name of the service at servers of gRPC.
+const grpcService = "faults.Ledger"
 
 // grpcBackoff is that of new connections: a server is tried again at least once a second.
 var grpcBackoff = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
@@ -86,7 +90,7 @@ func runGRPCServer(c config, p *parent) error {
 	}
 	g := grpc.NewServer(opts...)
 	g.RegisterService(&grpc.ServiceDesc{
-		ServiceName: "faults.Ledger", HandlerType: (*any)(nil),
+		ServiceName: grpcService, HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{grpcMethod("Append", s.record), grpcMethod("Set", s.record), grpcMethod("Hold", s.hold)},
 	}, nil)
 	l, err := net.Listen("tcp", c.Listen)
@@ -150,10 +154,12 @@ func (a *grpcAttempts) HandleRPC(_ context.Context, e stats.RPCStats) {
 // grpcCaller calls servers of gRPC.
 type grpcCaller struct {
 	conns   []*grpc.ClientConn // the first one for calls, all for open connections
+	service string
+	to      string // the value of routeKey; empty: none
 	timeout time.Duration
 }
 
-func newGRPCCaller(c config, attempts *atomic.Int64) (*grpcCaller, error) {
+func newGRPCCaller(c config, service string, attempts *atomic.Int64) (*grpcCaller, error) {
 	var state resolver.State
 	for _, address := range strings.Split(c.Target, ",") {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
@@ -166,12 +172,12 @@ func newGRPCCaller(c config, attempts *atomic.Int64) (*grpcCaller, error) {
 		}
 		creds = credentials.NewTLS(secure)
 	}
-	g := &grpcCaller{timeout: c.Timeout}
+	g := &grpcCaller{service: service, to: c.Service, timeout: c.Timeout}
 	for range max(1, c.Conns) {
 		b := manual.NewBuilderWithScheme("faults")
 		b.InitialState(state)
 		conn, err := grpc.NewClient("faults:///servers",
-			grpc.WithResolvers(b), grpc.WithDefaultServiceConfig(grpcConfig), grpc.WithTransportCredentials(creds),
+			grpc.WithResolvers(b), grpc.WithDefaultServiceConfig(fmt.Sprintf(grpcConfig, service)), grpc.WithTransportCredentials(creds),
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: grpcPing, Timeout: grpcAnswer}),
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: grpcBackoff, MinConnectTimeout: grpcAnswer}),
 			grpc.WithDefaultCallOptions(grpc.ForceCodec(grpcCodec{}), grpc.WaitForReady(true)),
@@ -188,12 +194,15 @@ func newGRPCCaller(c config, attempts *atomic.Int64) (*grpcCaller, error) {
 func (g *grpcCaller) call(ctx context.Context, idempotent bool, in *entry) (*entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
-	method := "/faults.Ledger/Append"
+	method := "Append"
 	if idempotent {
-		method = "/faults.Ledger/Set"
+		method = "Set"
+	}
+	if g.to != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, routeKey, g.to)
 	}
 	out := new(entry)
-	return out, g.conns[0].Invoke(ctx, method, in, out)
+	return out, g.conns[0].Invoke(ctx, "/"+g.service+"/"+method, in, out)
 }
 
 // outcome proves little: gRPC does not report whether a call may have run. Its codes are the same
@@ -204,7 +213,7 @@ func (g *grpcCaller) outcome(err error) (ledger.Outcome, anser.Code) {
 
 func (g *grpcCaller) hold(ctx context.Context, n int) (wait func() error) {
 	return holdEach(n, func(i int, in *entry) error {
-		err := g.conns[i%len(g.conns)].Invoke(ctx, "/faults.Ledger/Hold", in, new(entry))
+		err := g.conns[i%len(g.conns)].Invoke(ctx, "/"+g.service+"/Hold", in, new(entry))
 		if grpcstatus.Code(err) == codes.Canceled {
 			return nil
 		}
@@ -223,7 +232,7 @@ func (g *grpcCaller) close() error {
 // runGRPCClient is the role of a client of gRPC.
 func runGRPCClient(c config, p *parent) error {
 	s := new(client)
-	g, err := newGRPCCaller(c, &s.attempts)
+	g, err := newGRPCCaller(c, grpcService, &s.attempts)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ type weather struct {
 	Cut           int           // bytes one way after which a connection is reset, on average; 0: it is not
 	Single        bool          // each byte is a packet of its own
 	Flip          int           // bytes one way between two bits that are flipped, on average; 0: none is
+	Lie           int           // frames to the client between two whose length is wrong, on average; 0: none is
 }
 
 // passed is what a proxy has done under its present weather.
@@ -30,6 +31,7 @@ type passed struct {
 	Bytes int64
 	Cuts  int64
 	Flips int64
+	Lies  int64
 	// Delays are the medians of how long bytes were held back, to the servers and to the clients.
 	Delays [2]time.Duration
 }
@@ -42,6 +44,7 @@ type proxy struct {
 	bytes atomic.Int64
 	cuts  atomic.Int64
 	flips atomic.Int64
+	lies  atomic.Int64
 
 	serving sync.WaitGroup
 
@@ -105,13 +108,14 @@ func (x *proxy) change(w *weather) {
 	x.bytes.Store(0)
 	x.cuts.Store(0)
 	x.flips.Store(0)
+	x.lies.Store(0)
 	x.now.Store(w)
 }
 
 func (x *proxy) passed() passed {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	p := passed{Conns: x.conns.Load(), Bytes: x.bytes.Load(), Cuts: x.cuts.Load(), Flips: x.flips.Load()}
+	p := passed{Conns: x.conns.Load(), Bytes: x.bytes.Load(), Cuts: x.cuts.Load(), Flips: x.flips.Load(), Lies: x.lies.Load()}
 	for way, all := range x.delayed {
 		all = slices.SortedFunc(slices.Values(all), func(a, b delayed) int { return cmp.Compare(a.by, b.by) })
 		sum := 0
@@ -228,6 +232,7 @@ type way struct {
 	from, to *net.TCPConn
 
 	cut, flip int // bytes that are left until then
+	frames    lengths
 }
 
 // piece is the data of one read.
@@ -343,6 +348,9 @@ func (w *way) write(p piece) error {
 	if at := due(&w.flip, now.Flip, len(p.data)); at >= 0 {
 		p.data[at] ^= 1 << rand.IntN(8)
 		w.flips.Add(1)
+	}
+	if w.number == 1 {
+		w.lies.Add(w.frames.pass(p.data, now.Lie))
 	}
 	at := due(&w.cut, now.Cut, len(p.data))
 	if at >= 0 {

@@ -132,7 +132,9 @@ and the delay with which calls began. Two rows limit the rate: the row in which 
 separately, and the row in which each flipped bit costs a connection. Two rows have a fixed rate,
 for which the handler in the cgroup and the limit of idempotency keys are configured. The cgroup
 row and the row of large streams, which concerns a single connection, have one client process. The
-latter measures the capacity while the streams are sending. Rows run one at a time. The CPU usage
+latter measures the capacity while the streams are sending. In the rows about gateways the clients
+call one or two gateways, each on its own host, over Anser's protocol, in gRPC with the stock client
+and in JSON over HTTP, in turns. Rows run one at a time. The CPU usage
 of other programs during a row is recorded, and a row in which it was more than 10 % is marked *not
 alone*. The column *load* has the load of each row. Rows marked *given, one process* are older:
 they ran at 1,000 calls/s from 64 callers in one process, a small part of the capacity, and some of

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,13 @@ type config struct {
 	Many      bool             `json:",omitempty"` // the server takes as many calls as come, and has patience with handshakes
 	Short     bool             `json:",omitempty"` // it is the short form of a row
 	Peer      string           `json:",omitempty"` // whose protocol an idle client speaks; empty: Anser's
+	File      string           `json:",omitempty"` // configuration of a gateway
+	Service   string           `json:",omitempty"` // of a server, and which one clients of a gateway call; empty: service
+	Over      []string         `json:",omitempty"` // protocols in which clients call, in turns: anser, grpc, json; none: Anser's
 }
+
+// of returns the name of the service.
+func (c *config) of() string { return cmp.Or(c.Service, service) }
 
 // tlsNames are the files of certificates.
 type tlsNames struct{ Chain, Key, Authority string }
@@ -66,6 +73,7 @@ func (n *tlsNames) open() (*tlsfiles.Files, error) {
 var roles = map[string]func(config, *parent) error{
 	"registry": runRegistry,
 	"server":   runServer,
+	"gateway":  runGateway,
 	"client":   runClient,
 	"idle":     runIdle,
 	"crowd":    runCrowd,
@@ -191,7 +199,7 @@ func runServer(c config, p *parent) error {
 			return err
 		}
 		defer r.Close()
-		opts = append(opts, anser.Announce(r, registry.Instance{Service: service, Address: c.Announce}))
+		opts = append(opts, anser.Announce(r, registry.Instance{Service: c.of(), Address: c.Announce}))
 	}
 	if c.Keepalive[0] > 0 {
 		opts = append(opts, anser.Keepalive(c.Keepalive[0], c.Keepalive[1]), anser.MinPing(c.Keepalive[0]/2))

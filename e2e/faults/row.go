@@ -51,7 +51,7 @@ func (n need) missing(o options) error {
 func rows() []row {
 	var all []row
 	for _, family := range [][]row{
-		processRows(), registryRows(), networkRows(), lossRows(), proxyRows(), keyRows(), diskRows(), tlsRows(), loadRows(), streamRows(), scaleRows(), crowdRows(), limitRows(),
+		processRows(), registryRows(), networkRows(), lossRows(), proxyRows(), keyRows(), diskRows(), tlsRows(), loadRows(), streamRows(), scaleRows(), crowdRows(), limitRows(), gatewayRows(), gatewayLoadRows(),
 	} {
 		all = append(all, family...)
 	}

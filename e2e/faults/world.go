@@ -101,7 +101,7 @@ func (w *world) start(role, name string, c config) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Listen == "" && (role == "registry" || strings.HasSuffix(role, "server")) {
+	if c.Listen == "" && (role == "registry" || role == "gateway" || strings.HasSuffix(role, "server")) {
 		c.Listen = w.address(h)
 	}
 	c.Name = fmt.Sprintf("%s-%d", name, len(w.procs)) // the next process on the host has another book
