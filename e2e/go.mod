@@ -8,8 +8,10 @@ require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0
 	github.com/anser-rpc/anser v0.0.0
 	github.com/anser-rpc/anser/gateway v0.0.0
+	github.com/anser-rpc/anser/protocols v0.0.0
 	github.com/anser-rpc/anser/registry/embedded v0.0.0
 	github.com/anser-rpc/anser/registry/etcd v0.0.0
+	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0
 	github.com/rs/zerolog v1.34.0
 	github.com/smallnest/rpcx v1.9.3
 	go.etcd.io/etcd/client/v3 v3.7.3
@@ -21,21 +23,16 @@ require (
 )
 
 require (
-	github.com/anser-rpc/anser/auth/jwt v0.0.0-00010101000000-000000000000 // indirect
-	github.com/anser-rpc/anser/protocols v0.0.0 // indirect
-	github.com/coder/websocket v1.8.15 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
-)
-
-require (
 	github.com/akutz/memconn v0.1.0 // indirect
 	github.com/alitto/pond v1.9.2 // indirect
+	github.com/anser-rpc/anser/auth/jwt v0.0.0-00010101000000-000000000000 // indirect
 	github.com/apache/thrift v0.25.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenk/backoff v2.2.1+incompatible // indirect
 	github.com/cenkalti/backoff v2.2.1+incompatible // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/coder/websocket v1.8.15 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/dgryski/go-jump v0.0.0-20211018200510-ba001c3ffce0 // indirect
@@ -58,7 +55,6 @@ require (
 	github.com/grandcat/zeroconf v1.0.0 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus v1.1.0 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.3 // indirect
-	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/hashicorp/errwrap v1.1.0 // indirect
 	github.com/hashicorp/go-multierror v1.1.1 // indirect
 	github.com/hashicorp/golang-lru v1.0.2 // indirect
@@ -119,6 +115,7 @@ require (
 	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.3 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect

@@ -27,6 +27,7 @@ type options struct {
 	scale   float64
 	conns   int
 	ceiling string // path of the program
+	envoy   string // path of the program; empty: it is not measured
 }
 
 const usage = `Usage: go run ./e2e/reach [flags] [section ...]
@@ -48,6 +49,9 @@ Sections (default: all):
          connections are quiet
   forward  the CPU of a server that passes calls on, against that of the server of direct calls, at 100 and
          1000 callers
+  gateway  processor time of client, gateway and server, and p50, of calls through anser gateway against direct
+         ones, over Anser's protocol, in gRPC and in JSON, 100 callers; and of grpc-gateway, and with --envoy
+         of Envoy, in front of a server of grpc-go
 
 Flags:
 `
@@ -65,6 +69,7 @@ func main() {
 	flag.Float64Var(&o.scale, "scale", 1, "factor for the number of calls per measurement, which takes about one second")
 	flag.IntVar(&o.conns, "conns", 10_000, "idle connections")
 	flag.StringVar(&o.ceiling, "ceiling", "", "path of the program of internal/ceiling; default: it is built")
+	flag.StringVar(&o.envoy, "envoy", "", "path of Envoy, which is measured by the section gateway; default: it is left out")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()
@@ -75,7 +80,7 @@ func main() {
 	}
 	names := flag.Args()
 	if len(names) == 0 {
-		names = []string{"say", "round", "slow", "stream", "burn", "idle", "conns", "forward"}
+		names = []string{"say", "round", "slow", "stream", "burn", "idle", "conns", "forward", "gateway"}
 	}
 	if err := run(o, names, *asJSON, os.Stdout); err != nil {
 		log.Fatal(err)
@@ -124,6 +129,14 @@ func runProcess(role string, args []string) {
 		err = say.Serve(os.Stdin, os.Stdout)
 	case "process-forward":
 		err = say.ServeForward(args[0], os.Stdin, os.Stdout)
+	case "process-protocols":
+		err = say.ServeProtocols(os.Stdin, os.Stdout)
+	case "process-gateway":
+		err = say.ServeGateway(args[0], os.Stdin, os.Stdout)
+	case "process-grpc":
+		err = say.ServeGRPC(os.Stdin, os.Stdout)
+	case "process-grpcgateway":
+		err = say.ServeGRPCGateway(args[0], os.Stdin, os.Stdout)
 	case "process-bare":
 		err = say.ServeBare(os.Stdin, os.Stdout)
 	case "process-drain":
@@ -157,7 +170,7 @@ func runDrain() error {
 }
 
 // loads are what a process of the role process-load can do.
-var loads = map[string]func(say.Options) (say.Result, error){"calls": say.Load, "bounce": say.Bounce, "stream": say.Stream, "pour": say.Pour}
+var loads = map[string]func(say.Options) (say.Result, error){"calls": say.Load, "bounce": say.Bounce, "stream": say.Stream, "pour": say.Pour, "grpc": say.LoadGRPC, "json": say.LoadJSON}
 
 func runLoad(args []string) error {
 	var o say.Options

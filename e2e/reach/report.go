@@ -26,6 +26,7 @@ type report struct {
 	Conns  []*connecting `json:"conns,omitempty"`
 	// The server CPU of Forward is that of the server that passes the calls on.
 	Forward []*comparison `json:"forward,omitempty"`
+	Gateway []*passage    `json:"gateway,omitempty"`
 }
 
 func newReport() *report {
@@ -90,6 +91,7 @@ func medians(all []figures) figures {
 		return spreadOf(values).Median
 	}
 	m := figures{ServerCPU: of(func(f figures) float64 { return f.ServerCPU })}
+	m.GatewayCPU = of(func(f figures) float64 { return f.GatewayCPU })
 	m.Calls = all[0].Calls
 	m.Seconds = of(func(f figures) float64 { return f.Seconds })
 	m.CallsPerS, m.P50, m.P99 = of(callsPerS), of(p50), of(p99)
@@ -211,7 +213,22 @@ func (r *report) print(w io.Writer) error {
 			c.print(t, fmt.Sprintf("passed on, c=%d", c.Callers), fmt.Sprintf("direct, c=%d", c.Callers))
 		}
 	}
+	if len(r.Gateway) > 0 {
+		fmt.Fprint(t, "\nthrough gateways\n\tcalls/s\tp50 µs\tclient CPU µs\tgateway CPU µs\tserver CPU µs\tratio of all CPU (least – most)\n")
+		for _, p := range r.Gateway {
+			ratio := ""
+			if !p.Alone {
+				ratio = p.Ratio.String()
+				printPassage(t, p.Name+", direct", p.Base, "")
+			}
+			printPassage(t, p.Name+", through", p.Own, ratio)
+		}
+	}
 	return t.Flush()
+}
+
+func printPassage(t io.Writer, name string, f figures, ratio string) {
+	fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.1f\t%.1f\t%.1f\t%s\n", name, f.CallsPerS, f.P50, f.ClientCPU, f.GatewayCPU, f.ServerCPU, ratio)
 }
 
 func heading(t io.Writer, title, ratio string) {

@@ -10,13 +10,14 @@ import (
 )
 
 var sections = map[string]func(options, *report) error{
-	"say": measureSay, "round": measureRound, "slow": measureSlow, "stream": measureStream, "burn": measureBurn, "idle": measureIdle, "conns": measureConns, "forward": measureForward,
+	"say": measureSay, "round": measureRound, "slow": measureSlow, "stream": measureStream, "burn": measureBurn, "idle": measureIdle, "conns": measureConns, "forward": measureForward, "gateway": measureGateway,
 }
 
 // figures of one measurement.
 type figures struct {
 	say.Result
-	ServerCPU float64 `json:"server_cpu_us_per_call"`
+	ServerCPU  float64 `json:"server_cpu_us_per_call"`
+	GatewayCPU float64 `json:"gateway_cpu_us_per_call,omitempty"`
 }
 
 // load runs a client process against the server.
