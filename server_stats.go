@@ -149,9 +149,12 @@ func (s *Server) Stats() ServerStats {
 	})
 	if s.o.passer != nil {
 		s.o.passer.each(func(m *method) {
-			if _, served := out.Methods[m.name]; !served {
-				out.Methods[m.name] = MethodStats{m.calls.Load(), m.failed.Load(), m.refused.Load(), m.limits.stats()}
+			sum, served := out.Methods[m.name] // for other protocols
+			if !served {
+				sum.Limits = m.limits.stats()
 			}
+			sum.Calls, sum.Failed, sum.Refused = sum.Calls+m.calls.Load(), sum.Failed+m.failed.Load(), sum.Refused+m.refused.Load()
+			out.Methods[m.name] = sum
 		})
 	}
 	out.Keys = KeyStats(s.replies.Stats())

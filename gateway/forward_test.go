@@ -48,6 +48,9 @@ func TestForward(t *testing.T) {
 	if e, ok := errors.AsType[*anser.Error](err); !ok || e.Code != anser.OutOfRange || string(e.Details) != "unlucky" {
 		t.Errorf("an error of the service: %v", err)
 	}
+	if counts, own := g.Server().Stats().Methods["Arith.Mul"], g.Stats(); counts.Failed != 1 || own.Calls != 3 || own.Failed != 0 {
+		t.Errorf("%+v, %+v", counts, own)
+	}
 	if _, err := anser.Call[reply](t.Context(), c, "Arith.Nope", &args{}); !errors.Is(err, anser.Unimplemented) {
 		t.Error(err)
 	}

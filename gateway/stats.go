@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// Stats are the counters of a gateway, which only grow, and the state of its services.
+// Stats are the counters of a gateway, which only grow, and the state of its services. Failures of
+// calls over Anser's own protocol, whose replies go on without being looked at, are in the
+// statistics of [Gateway.Server].
 type Stats struct {
 	Calls       int64 // calls and streams that were passed on
-	Failed      int64 // of these, those with an error
+	Failed      int64 // of these, those with an error, over other protocols than Anser's
 	Unreachable int64 // of these, calls that no instance could take
 	Refused     int64 // calls that were not passed on
 	Undescribed int64 // changes after which a service, or a method, could not be served
