@@ -43,6 +43,9 @@ type Invocation struct {
 	options *callOptions
 	// What the last interceptor of a stream calls; nil if an interceptor made the Invocation.
 	stream Func
+	// What gets the messages of a stream, or nil; see OnMessage.
+	messages func(message any, sent bool)
+	sampled  uint8 // a bit for each interceptor of Sampled that wants the call
 }
 
 // invocationSide is the side on which an interceptor sees a call.

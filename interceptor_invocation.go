@@ -65,6 +65,15 @@ func (inv *Invocation) changeable() *callOptions {
 	return inv.options
 }
 
+// OnMessage makes f see the messages of a stream on the server, if it is called before next: those
+// of the client when the handler receives them, before it has them, and those of the handler
+// before they are sent. A message belongs to the stream: f must not change it, or keep it or
+// anything that it points to. f runs on the goroutine of the handler that receives or sends, so
+// calls of it may be concurrent if the handler uses several. Only the last f that was given is
+// called. It does nothing for a call that is no stream, on a client, and for a stream that is
+// passed on (see [Forward]).
+func (inv *Invocation) OnMessage(f func(message any, sent bool)) { inv.messages = f }
+
 // SetTrailer stores md where the caller asked for it with the option [Trailer]. It is for a client
 // interceptor that answers without calling next. On the server it does nothing: the trailers of a
 // handler are set with the function [SetTrailer].

@@ -22,7 +22,7 @@ func (p *forwarder) converse(ctx context.Context, st anyStream) error {
 	}
 	to, err := up.openForward(ctx, f)
 	if err == nil {
-		err = relay(st.(*stream), to) // no other protocol passes calls on
+		err = relay(unwatched(st).(*stream), to) // no other protocol passes calls on
 	}
 	if to != nil {
 		fault := k.setTrailers(to.trailer())

@@ -33,6 +33,8 @@ type method struct {
 	handle     func(ctx context.Context, in any) (any, error)
 	converse   func(ctx context.Context, st anyStream) error // of a stream method, which has no handle
 	chain      Func                                          // interceptors around either; nil without interceptors
+	sampled    Func                                          // the same with those of samplers; nil without samplers
+	samplers   samplers
 	request    reflect.Type
 	reply      reflect.Type
 	in, out    *elements // of a method with tuples
@@ -200,16 +202,40 @@ func (s *Server) prepare(m *method, opts []HandleOption) (*handleOptions, error)
 	if err := s.checkTypes(m); err != nil {
 		return nil, fmt.Errorf("method %q: %w", m.name, err)
 	}
-	if len(s.o.interceptors) > 0 && !m.builtin {
-		m.chain = chain(s.o.interceptors, func(ctx context.Context, inv *Invocation) (err error) {
-			if m.converse != nil {
-				return m.streamWith(ctx, inv)
-			}
-			inv.Reply, err = m.handle(ctx, inv.Request)
-			return err
-		})
+	if !m.builtin {
+		m.wrap(s.o.interceptors, s.o.samplers)
 	}
 	return o, nil
+}
+
+// wrap wraps the method in interceptors.
+func (m *method) wrap(interceptors []Interceptor, samplers samplers) {
+	if len(interceptors)+len(samplers) == 0 {
+		return
+	}
+	last := func(ctx context.Context, inv *Invocation) (err error) {
+		if m.converse != nil {
+			return m.streamWith(ctx, inv)
+		}
+		inv.Reply, err = m.handle(ctx, inv.Request)
+		return err
+	}
+	if len(interceptors) > 0 {
+		m.chain = chain(interceptors, last)
+	}
+	if len(samplers) > 0 {
+		m.samplers, m.sampled = samplers, samplers.around(chain(interceptors, last))
+	}
+}
+
+// interceptors returns the interceptors for one call, or nil, and which samplers want it.
+func (m *method) interceptors() (f Func, sampled uint8) {
+	if m.samplers != nil {
+		if sampled = m.samplers.chosen(m.name); sampled != 0 {
+			return m.sampled, sampled
+		}
+	}
+	return m.chain, 0
 }
 
 // nameInContract returns the name that the method has in its schema.
@@ -247,14 +273,15 @@ func (s *Server) refuseMethod(err error) error {
 
 // run calls the handler through the interceptors.
 func (m *method) run(ctx context.Context, in any) (any, error) {
-	if m.chain == nil {
+	chain, sampled := m.interceptors()
+	if chain == nil {
 		return m.handle(ctx, in)
 	}
-	inv := &Invocation{Method: m.name, Request: in, Server: true}
+	inv := &Invocation{Method: m.name, Request: in, Server: true, sampled: sampled}
 	if c := callFrom(ctx); c != nil {
 		inv.side, inv.Oneway = c, c.oneway
 	}
-	if err := m.chain(ctx, inv); err != nil {
+	if err := chain(ctx, inv); err != nil {
 		return nil, err
 	}
 	if inv.Reply == nil {

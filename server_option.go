@@ -60,6 +60,7 @@ type serverOptions struct {
 	addresses      addressRules
 	protocols      []Protocol
 	passer         passer // nil: calls of other methods are refused
+	samplers       samplers
 }
 
 type handleOptions struct {
@@ -282,6 +283,24 @@ func Authorize(a Authorizer) ServerOption {
 		if o.wants(a != nil, "anser.Authorize: the authorizer is nil") &&
 			o.wants(o.authorizer == nil, "anser.Authorize is given twice: combine the two into one Authorizer") {
 			o.authorizer = a
+		}
+	})
+}
+
+// Sampled adds an interceptor for a part of the server's calls: those for which choose returns
+// true. The others do not pay for it; with no other interceptor they allocate nothing. It is
+// outside of the interceptors of [Intercept]. It may be given several times, eight at most; the
+// first one is the outermost.
+//
+// choose gets the canonical name of the method. It is called for each call, concurrently and often
+// on the goroutine that reads a connection, so it must be fast. Calls of the built-in methods, and
+// calls that are passed on (see [Forward]), are not offered to it.
+func Sampled(choose func(method string) bool, in Interceptor) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		if o.wants(choose != nil, "anser.Sampled: the function is nil") &&
+			o.wants(in != nil, "anser.Sampled: the interceptor is nil") &&
+			o.wants(len(o.samplers) < maxSamplers, "anser.Sampled: it is given more than %d times", maxSamplers) {
+			o.samplers = append(o.samplers, sampler{choose, in})
 		}
 	})
 }

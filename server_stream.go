@@ -107,11 +107,17 @@ func (s *Server) converse(ctx *callContext, st anyStream, first int64, arrived m
 
 // stream calls the handler of a stream through the interceptors.
 func (m *method) stream(ctx context.Context, st anyStream) error {
-	if m.chain == nil {
+	chain, sampled := m.interceptors()
+	if chain == nil {
 		return m.converseWith(ctx, st)
 	}
-	run := func(ctx context.Context, _ *Invocation) error { return m.converseWith(ctx, st) }
-	return m.chain(ctx, &Invocation{Method: m.name, Server: true, Stream: true, stream: run})
+	run := func(ctx context.Context, inv *Invocation) error {
+		if inv.messages != nil {
+			return m.converseWith(ctx, &watchedStream{st, inv.messages})
+		}
+		return m.converseWith(ctx, st)
+	}
+	return chain(ctx, &Invocation{Method: m.name, Server: true, Stream: true, stream: run, sampled: sampled})
 }
 
 // converseWith calls the handler of a stream with a context that an observer or interceptors made.
