@@ -82,6 +82,7 @@ var rules = []rule{
 	{packages: "protocols/internal/**", may: above},
 	{packages: "mcp", may: append([]string{"protocols"}, above...)},
 	{packages: "telemetry/**", may: above},
+	{packages: "record", may: above},
 	{packages: "transport/**", may: above},
 	{packages: "gateway", may: append([]string{"protocols", "route", "auth", "auth/jwt", "interceptor/**", "transport/**"}, above...)},
 	{packages: "gateway/**", may: above},

@@ -1,0 +1,178 @@
+package record
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
+)
+
+// entry is a call on its way to a file: with its secrets, and therefore only in memory.
+type entry struct {
+	call           Call
+	began          mono.Time
+	request, reply *schema // of the messages' types
+	bytes          int64   // of messages, which pending counts
+
+	mu   sync.Mutex // guards the fields below, and of a stream call.Messages and call.Cut
+	over bool       // the handler has returned
+	lost error      // why the call is not recorded, or nil
+}
+
+// The reasons why a call is not recorded.
+type reason struct{ text string }
+
+func (r *reason) Error() string { return r.text }
+
+var (
+	errDropped    = &reason{"the queue is full"}
+	errTooLarge   = &reason{"a message is too large"}
+	errUnreadable = &reason{"a message has no JSON"}
+)
+
+// errPanicked is the result of a call whose handler panics, or ends its goroutine.
+var errPanicked = anser.Errorf(anser.Internal, "it panicked")
+
+// intercept records a call.
+func (r *Recorder) intercept(next anser.Func) anser.Func {
+	return func(ctx context.Context, inv *anser.Invocation) (err error) {
+		e := r.begin(ctx, inv)
+		err = errPanicked // until it has returned
+		defer func() { r.end(e, inv, err) }()
+		return next(ctx, inv)
+	}
+}
+
+// begin notes the request of a call.
+func (r *Recorder) begin(ctx context.Context, inv *anser.Invocation) *entry {
+	e := &entry{began: mono.Now()}
+	e.call = Call{Method: inv.Method, At: r.wall(e.began), Oneway: inv.Oneway, Stream: inv.Stream}
+	if by, ok := ctx.Deadline(); ok {
+		e.call.Timeout = max(time.Until(by), 1)
+	}
+	if cd := inv.Codec(); cd != nil {
+		e.call.Codec = cd.Name()
+	}
+	if len(r.o.Metadata) > 0 {
+		md := anser.MetadataFrom(ctx)
+		for _, key := range r.o.Metadata {
+			if value, ok := md[key]; ok {
+				if e.call.Metadata == nil {
+					e.call.Metadata = make(map[string]string)
+				}
+				e.call.Metadata[key] = value
+			}
+		}
+	}
+	if inv.Stream {
+		inv.OnMessage(func(message any, sent bool) { r.message(e, message, sent) })
+		return e
+	}
+	e.request = r.schemaOf(inv.Request)
+	e.call.Request, e.lost = r.encode(e, inv.Request)
+	return e
+}
+
+// message notes a message of a stream.
+func (r *Recorder) message(e *entry, message any, sent bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.over || e.call.Cut:
+		return
+	case len(e.call.Messages) == maxMessages:
+		e.call.Cut = true
+		return
+	}
+	text, err := r.encode(e, message)
+	switch {
+	case err == errUnreadable:
+		e.lost, e.call.Cut = err, true
+		return
+	case err != nil:
+		e.call.Cut = true
+		return
+	}
+	if sent {
+		e.reply = r.schemaOf(message)
+	} else {
+		e.request = r.schemaOf(message)
+	}
+	e.call.Messages = append(e.call.Messages, Message{After: mono.Since(e.began), Sent: sent, JSON: text})
+}
+
+// end notes the result of a call, and puts it into the queue.
+func (r *Recorder) end(e *entry, inv *anser.Invocation, err error) {
+	e.call.Took = mono.Since(e.began)
+	e.call.Code = anser.CodeOf(err).String()
+	if !inv.Stream && !inv.Oneway && err == nil && e.lost == nil {
+		e.reply = r.schemaOf(inv.Reply)
+		e.call.Reply, e.lost = r.encode(e, inv.Reply)
+	}
+	e.mu.Lock()
+	e.over = true
+	lost := e.lost
+	e.mu.Unlock()
+	if lost == nil {
+		select {
+		case r.queue <- e:
+			return
+		default:
+			lost = errDropped
+		}
+	}
+	r.pending.Add(-e.bytes)
+	r.count(lost)
+}
+
+// count counts a call that is not recorded.
+func (r *Recorder) count(why error) {
+	switch why {
+	case errDropped:
+		r.counts.dropped.Add(1)
+	case errTooLarge:
+		r.counts.tooLarge.Add(1)
+	default:
+		r.counts.unreadable.Add(1)
+	}
+}
+
+// wall returns the time of t on the clock of the recording.
+func (r *Recorder) wall(t mono.Time) time.Time {
+	return time.Unix(0, r.run).Add(t.Sub(r.began)).UTC()
+}
+
+// encode returns the JSON of a message. A panic of the message's own code fails only the
+// recording.
+func (r *Recorder) encode(e *entry, message any) (text []byte, err error) {
+	if r.pending.Load() > maxQueuedBytes {
+		return nil, errDropped
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			text, err = nil, errUnreadable
+		}
+	}()
+	switch m := message.(type) {
+	case *[]byte: // nothing in it could be hidden
+		return nil, errUnreadable
+	case *codec.Encoded:
+		if m == nil || m.Codec != codec.JSONID {
+			return nil, errUnreadable
+		}
+		text = append(text, m.Data...)
+	default:
+		if text, err = r.json.Append(nil, message); err != nil {
+			return nil, errUnreadable
+		}
+	}
+	if len(text) > r.o.MaxMessage {
+		return nil, errTooLarge
+	}
+	e.bytes += int64(len(text))
+	r.pending.Add(int64(len(text)))
+	return text, nil
+}
