@@ -85,14 +85,15 @@ type block struct {
 	sum  uint32
 }
 
-var errDamaged = errors.New("damaged")
+// ErrDamaged is in the errors about parts of a recording that are left out.
+var ErrDamaged = errors.New("damaged")
 
 // readHead reads the block at an offset of a file of this size. A block that is not whole is
 // damaged; an error of another kind is one of reading.
 func readHead(r io.ReaderAt, at, size int64) (*block, error) {
 	var frame [frameSize]byte
 	if size-at < frameSize {
-		return nil, errDamaged
+		return nil, ErrDamaged
 	}
 	if _, err := r.ReadAt(frame[:], at); err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func readHead(r io.ReaderAt, at, size int64) (*block, error) {
 	body := int64(binary.LittleEndian.Uint32(frame[8:]))
 	raw := int64(binary.LittleEndian.Uint32(frame[12:]))
 	if string(frame[:4]) != blockMagic || head > maxHead || body > maxBody || raw > maxBody || size-at-frameSize < head+body {
-		return nil, errDamaged
+		return nil, ErrDamaged
 	}
 	whole := make([]byte, frameSize+head)
 	if _, err := r.ReadAt(whole, at); err != nil {
@@ -109,7 +110,7 @@ func readHead(r io.ReaderAt, at, size int64) (*block, error) {
 	}
 	b := &block{at: at + frameSize + head, body: int(body), raw: int(raw), sum: binary.LittleEndian.Uint32(frame[20:])}
 	if headSum(whole) != binary.LittleEndian.Uint32(frame[16:]) || json.Unmarshal(whole[frameSize:], &b.head) != nil || b.head.Calls < 0 {
-		return nil, errDamaged
+		return nil, ErrDamaged
 	}
 	return b, nil
 }
@@ -124,11 +125,11 @@ func (b *block) calls(r io.ReaderAt, z compress.Compressor) ([]byte, error) {
 		return nil, err
 	}
 	if crc32.Checksum(body, castagnoli) != b.sum {
-		return nil, fmt.Errorf("%w: the checksum of a block is wrong", errDamaged)
+		return nil, fmt.Errorf("%w: the checksum of a block is wrong", ErrDamaged)
 	}
 	out, err := z.Decompress(nil, body, b.raw)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return out, nil
 }
@@ -151,7 +152,7 @@ func findBlock(r io.ReaderAt, at, size int64) (int64, error) {
 			switch _, err := readHead(r, found, size); {
 			case err == nil:
 				return found, nil
-			case !errors.Is(err, errDamaged):
+			case !errors.Is(err, ErrDamaged):
 				return -1, err
 			}
 			from += i + 1

@@ -137,7 +137,7 @@ func (r *Recording) damaged(format string, args ...any) {
 func (r *Recording) scan(f *os.File, at, size int64) error {
 	for at < size {
 		b, err := readHead(f, at, size)
-		if errors.Is(err, errDamaged) {
+		if errors.Is(err, ErrDamaged) {
 			next, err := findBlock(f, at+1, size)
 			if err != nil {
 				return err
@@ -232,7 +232,7 @@ func (r *Recording) Calls(f Filter) iter.Seq2[*Call, error] {
 			}
 			lines, err := b.calls(b.file, r.z)
 			if err != nil {
-				if !yield(nil, fmt.Errorf("%s: %d calls at %d: %w", b.file.Name(), b.head.Calls, b.at, err)) || !errors.Is(err, errDamaged) {
+				if !yield(nil, fmt.Errorf("%s: %d calls at %d: %w", b.file.Name(), b.head.Calls, b.at, err)) || !errors.Is(err, ErrDamaged) {
 					return
 				}
 				continue
@@ -260,19 +260,19 @@ func (r *Recording) Calls(f Filter) iter.Seq2[*Call, error] {
 func parseCall(line []byte) (*Call, error) {
 	c := new(Call)
 	if err := json.Unmarshal(line, c); err != nil {
-		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	switch {
 	case c.Method == "":
-		return nil, fmt.Errorf("%w: it has no method", errDamaged)
+		return nil, fmt.Errorf("%w: it has no method", ErrDamaged)
 	case !c.Stream && c.Request == nil:
-		return nil, fmt.Errorf("%w: it has no request", errDamaged)
+		return nil, fmt.Errorf("%w: it has no request", ErrDamaged)
 	case c.Took < 0 || c.Timeout < 0:
-		return nil, fmt.Errorf("%w: it has a time below 0", errDamaged)
+		return nil, fmt.Errorf("%w: it has a time below 0", ErrDamaged)
 	}
 	for i, m := range c.Messages {
 		if m.JSON == nil || m.After < 0 || i > 0 && m.After < c.Messages[i-1].After {
-			return nil, fmt.Errorf("%w: message %d of the stream has no JSON, or comes before the one before it", errDamaged, i)
+			return nil, fmt.Errorf("%w: message %d of the stream has no JSON, or comes before the one before it", ErrDamaged, i)
 		}
 	}
 	return c, nil
