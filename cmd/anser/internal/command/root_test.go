@@ -14,7 +14,7 @@ func TestHelp(t *testing.T) {
 	run(t).expect(t, 0, "anser demo", "A TARGET is")
 	for _, name := range []string{
 		"demo", "registry", "ls", "describe", "call", "bench", "bench serve", "explain", "rules", "rules get", "rules set", "rules delete", "rules diff", "rules dry-run",
-		"rules history", "rules rollback", "file", "file put", "file get", "file ls", "file rm", "version", "man", "help",
+		"rules history", "rules rollback", "record", "replay", "file", "file put", "file get", "file ls", "file rm", "version", "man", "help",
 	} {
 		r := run(t, append(strings.Fields(name), "--help")...)
 		r.expect(t, 0, "Examples:\n  anser "+name, "Usage:")
@@ -30,7 +30,7 @@ func TestHelp(t *testing.T) {
 	run(t, "rules", "zzzz", "arith").expect(t, 2, `unknown command "zzzz" for "anser rules": use one of delete, diff, dry-run, get, history, rollback, set`)
 	run(t, "file", "lst", "store").expect(t, 2, `unknown command "lst" for "anser file"`)
 	run(t, "rules").expect(t, 0, "Available Commands:", "anser rules get arith")
-	for _, args := range [][]string{{"ls"}, {"describe", "a"}, {"call", "a", "B.C"}, {"bench", "a", "B.C"}, {"explain", "a", "B.C"}, {"rules", "get", "a"}, {"file", "ls", "a"}} {
+	for _, args := range [][]string{{"ls"}, {"describe", "a"}, {"call", "a", "B.C"}, {"bench", "a", "B.C"}, {"explain", "a", "B.C"}, {"rules", "get", "a"}, {"file", "ls", "a"}, {"replay", "a"}} {
 		for _, wrong := range []string{"0s", "-1s", "abc"} {
 			run(t, append(args, "--timeout="+wrong)...).expect(t, 2, "use a time above 0, such as 5s or 200ms: see anser "+args[0])
 		}
