@@ -33,6 +33,9 @@ type Config struct {
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 	// Retries bounds the attempts that the gateway makes in addition to the first ones.
 	Retries *Retries `yaml:"retries,omitempty"`
+	// Record keeps a sample of the calls in files; nil keeps none. It cannot change while the
+	// gateway runs.
+	Record *Record `yaml:"record,omitempty"`
 
 	name string         // of the file, for errors
 	text []byte         // of which it was parsed

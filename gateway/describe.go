@@ -25,6 +25,7 @@ type published struct {
 	contract    *contract.Source // nil: it can be passed on over Anser's own protocol only
 	protobuf    bool             // its messages are passed on in protobuf, otherwise in JSON
 	fingerprint string
+	messages    messages
 }
 
 // description is what a service publishes.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/record"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -51,6 +52,7 @@ type Gateway struct {
 	registry  registry.Resolver
 	log       *slog.Logger
 	server    *anser.Server
+	recorder  *record.Recorder // nil: no call is recorded
 	methods   *methods
 	plan      atomic.Pointer[plan]
 	counts    counts
@@ -89,13 +91,18 @@ func New(c *Config, o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.plan.Store(p)
-	g.server = anser.NewServer(append(g.serverOptions(c), o.Server...)...)
-	if err := g.server.HandleDynamic([]anser.DynamicMethod{g.proxyMethod()}); err != nil {
+	g.methods = &methods{gateway: g, services: make(map[*upstream]map[string]*published), served: make(map[string]string)}
+	g.methods.offered.Store(new(map[string]*entry))
+	if err := g.startRecording(c.Record); err != nil {
 		p.close()
 		return nil, err
 	}
-	g.methods = &methods{gateway: g, services: make(map[*upstream]map[string]*published), served: make(map[string]string)}
-	g.methods.offered.Store(new(map[string]*entry))
+	g.server = anser.NewServer(append(g.serverOptions(c), o.Server...)...)
+	if err := g.server.HandleDynamic([]anser.DynamicMethod{g.proxyMethod()}); err != nil {
+		p.close()
+		g.endRecording()
+		return nil, err
+	}
 	return g, nil
 }
 
@@ -154,6 +161,7 @@ func (g *Gateway) close() {
 	defer g.applying.Unlock()
 	g.ended = true
 	g.plan.Load().close()
+	g.endRecording()
 	g.transport.CloseIdleConnections()
 }
 

@@ -31,6 +31,9 @@ func (g *Gateway) serverOptions(c *Config) []anser.ServerOption {
 	if c.AccessLog != nil { // an interceptor costs each call over Anser's protocol a goroutine
 		opts = append(opts, anser.Intercept(g.logged))
 	}
+	if g.recorder != nil {
+		opts = append(opts, g.recorder.Option())
+	}
 	if c.TLS != nil {
 		opts = append(opts, anser.TLS(g.tlsConfig()))
 	}

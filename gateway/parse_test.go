@@ -85,6 +85,8 @@ func TestParseMistakes(t *testing.T) {
 		"{":                                            "g.yaml: ",
 		"- 1":                                          "want keys with values",
 		"limits: {caller: {per_second: many}}":         `"many" is no number`,
+		"record: {share: 2}":                           "g.yaml:1: no Dir",
+		"record: {dir: x, methods: ['[']}":             `g.yaml:1: "[" is no pattern`,
 		"retries: {ratio: 2}":                          "want a ratio from 0 to 1",
 	} {
 		_, err := gateway.Parse("g.yaml", []byte(text))

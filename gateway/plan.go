@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
@@ -198,6 +199,8 @@ func (c *Config) fixed(next *Config) string {
 		return "limits"
 	case differs(c.Retries, next.Retries):
 		return "retries"
+	case !reflect.DeepEqual(c.Record, next.Record):
+		return "record"
 	}
 	return ""
 }

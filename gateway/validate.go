@@ -238,6 +238,9 @@ func (m *mistakes) rest() {
 	if a := c.AccessLog; a != nil && (a.Sample != nil && !(*a.Sample >= 0 && *a.Sample <= 1) || a.Slow < 0) {
 		m.add("access_log", "want a sample from 0 to 1, and slow above 0")
 	}
+	if r := c.Record; r != nil {
+		m.record(r)
+	}
 	if c.Timeout < 0 {
 		m.add("timeout", "%v is below 0", c.Timeout)
 	}

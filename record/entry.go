@@ -71,8 +71,7 @@ func (r *Recorder) begin(ctx context.Context, inv *anser.Invocation) *entry {
 		inv.OnMessage(func(message any, sent bool) { r.message(e, message, sent) })
 		return e
 	}
-	e.request = r.schemaOf(inv.Request)
-	e.call.Request, e.lost = r.encode(e, inv.Request)
+	e.call.Request, e.request, e.lost = r.encode(e, inv.Request, false)
 	return e
 }
 
@@ -87,7 +86,7 @@ func (r *Recorder) message(e *entry, message any, sent bool) {
 		e.call.Cut = true
 		return
 	}
-	text, err := r.encode(e, message)
+	text, of, err := r.encode(e, message, sent)
 	switch {
 	case err == errUnreadable:
 		e.lost, e.call.Cut = err, true
@@ -97,9 +96,9 @@ func (r *Recorder) message(e *entry, message any, sent bool) {
 		return
 	}
 	if sent {
-		e.reply = r.schemaOf(message)
+		e.reply = of
 	} else {
-		e.request = r.schemaOf(message)
+		e.request = of
 	}
 	e.call.Messages = append(e.call.Messages, Message{After: mono.Since(e.began), Sent: sent, JSON: text})
 }
@@ -109,8 +108,7 @@ func (r *Recorder) end(e *entry, inv *anser.Invocation, err error) {
 	e.call.Took = mono.Since(e.began)
 	e.call.Code = anser.CodeOf(err).String()
 	if !inv.Stream && !inv.Oneway && err == nil && e.lost == nil {
-		e.reply = r.schemaOf(inv.Reply)
-		e.call.Reply, e.lost = r.encode(e, inv.Reply)
+		e.call.Reply, e.reply, e.lost = r.encode(e, inv.Reply, true)
 	}
 	e.mu.Lock()
 	e.over = true
@@ -145,34 +143,44 @@ func (r *Recorder) wall(t mono.Time) time.Time {
 	return time.Unix(0, r.run).Add(t.Sub(r.began)).UTC()
 }
 
-// encode returns the JSON of a message. A panic of the message's own code fails only the
-// recording.
-func (r *Recorder) encode(e *entry, message any) (text []byte, err error) {
+// encode returns the JSON of a message, and the schema of its type. A panic of the message's own
+// code fails only the recording.
+func (r *Recorder) encode(e *entry, message any, reply bool) (text []byte, of *schema, err error) {
 	if r.pending.Load() > maxQueuedBytes {
-		return nil, errDropped
+		return nil, nil, errDropped
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			text, err = nil, errUnreadable
 		}
 	}()
-	switch m := message.(type) {
-	case *[]byte: // nothing in it could be hidden
-		return nil, errUnreadable
-	case *codec.Encoded:
-		if m == nil || m.Codec != codec.JSONID {
-			return nil, errUnreadable
+	if m, ok := message.(*codec.Encoded); ok {
+		switch {
+		case m == nil:
+			return nil, nil, errUnreadable
+		case m.Codec == codec.JSONID:
+			text = append(text, m.Data...)
+		case r.o.Decode == nil:
+			return nil, nil, errUnreadable
+		default:
+			if message, err = r.o.Decode(e.call.Method, reply, m); err != nil {
+				return nil, nil, errUnreadable
+			}
 		}
-		text = append(text, m.Data...)
-	default:
+	}
+	if text == nil {
+		if _, ok := message.(*[]byte); ok { // nothing in it could be hidden
+			return nil, nil, errUnreadable
+		}
+		of = r.schemaOf(message)
 		if text, err = r.json.Append(nil, message); err != nil {
-			return nil, errUnreadable
+			return nil, nil, errUnreadable
 		}
 	}
 	if len(text) > r.o.MaxMessage {
-		return nil, errTooLarge
+		return nil, nil, errTooLarge
 	}
 	e.bytes += int64(len(text))
 	r.pending.Add(int64(len(text)))
-	return text, nil
+	return text, of, nil
 }

@@ -215,18 +215,23 @@ func (f *Filter) call(c *Call) bool {
 	return (f.Method == nil || f.Method(c.Method)) && (f.From.IsZero() || !c.At.Before(f.From)) && (f.To.IsZero() || c.At.Before(f.To))
 }
 
+// maxWaiting bounds the calls that wait for earlier ones, in bytes. Blocks that overlap that much
+// are the work of many recorders, or not of one.
+const maxWaiting = 128 << 20
+
 // Calls returns the calls of all files in the order of their arrival. An error that is yielded
-// with a nil call is about a damaged part that is left out, and the loop goes on; one of reading
-// ends it. Memory is bounded by that of blocks that overlap in time.
+// with a nil call is about a damaged part that is left out, and the loop goes on, if it is
+// ErrDamaged; one of reading ends it. Memory is bounded by that of blocks that overlap in time,
+// and by about 128 MiB of JSON: if more overlap, some calls come too late.
 func (r *Recording) Calls(f Filter) iter.Seq2[*Call, error] {
 	return func(yield func(*Call, error) bool) {
-		var waiting callHeap
+		var w waitingCalls
 		for _, b := range r.blocks {
 			if !f.block(&b.head) {
 				continue
 			}
-			for len(waiting) > 0 && waiting[0].At.UnixNano() < b.head.First {
-				if !yield(heap.Pop(&waiting).(*Call), nil) {
+			for len(w.calls) > 0 && w.calls[0].At.UnixNano() < b.head.First {
+				if !yield(w.next(), nil) {
 					return
 				}
 			}
@@ -244,12 +249,17 @@ func (r *Recording) Calls(f Filter) iter.Seq2[*Call, error] {
 						return
 					}
 				} else if f.call(c) {
-					heap.Push(&waiting, c)
+					w.add(c, len(line))
+				}
+				for w.bytes > maxWaiting {
+					if !yield(w.next(), nil) {
+						return
+					}
 				}
 			}
 		}
-		for len(waiting) > 0 {
-			if !yield(heap.Pop(&waiting).(*Call), nil) {
+		for len(w.calls) > 0 {
+			if !yield(w.next(), nil) {
 				return
 			}
 		}
@@ -278,16 +288,39 @@ func parseCall(line []byte) (*Call, error) {
 	return c, nil
 }
 
+// waitingCalls are calls in the order of their arrival.
+type waitingCalls struct {
+	calls callHeap
+	bytes int // of their lines
+}
+
+func (w *waitingCalls) add(c *Call, size int) {
+	heap.Push(&w.calls, waitingCall{c, size})
+	w.bytes += size
+}
+
+func (w *waitingCalls) next() *Call {
+	c := heap.Pop(&w.calls).(waitingCall)
+	w.bytes -= c.size
+	return c.Call
+}
+
+type waitingCall struct {
+	*Call
+	size int
+}
+
 // callHeap has the call that arrived first on top.
-type callHeap []*Call
+type callHeap []waitingCall
 
 func (h callHeap) Len() int           { return len(h) }
 func (h callHeap) Less(i, j int) bool { return h[i].At.Before(h[j].At) }
 func (h callHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *callHeap) Push(x any)        { *h = append(*h, x.(*Call)) }
+func (h *callHeap) Push(x any)        { *h = append(*h, x.(waitingCall)) }
 func (h *callHeap) Pop() any {
 	last := len(*h) - 1
 	c := (*h)[last]
+	(*h)[last] = waitingCall{}
 	*h = (*h)[:last]
 	return c
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/internal/mono"
 )
@@ -60,6 +61,11 @@ type Options struct {
 	MaxMessage int
 	// Metadata are the keys of metadata that are recorded; nil means none.
 	Metadata []string
+	// Decode returns the decoded message of a method whose messages stay encoded, as in a program
+	// that passes calls on: a request, or with reply set a reply or a message of the server. nil
+	// means that only the ones in JSON are recorded. It is called concurrently, on the goroutines
+	// of the calls, and must not keep m.
+	Decode func(method string, reply bool, m *codec.Encoded) (any, error)
 	// Secret names further fields whose values are not recorded, and Public fields that are,
 	// although their names look secret: see [Recorder].
 	Secret, Public []string
@@ -120,24 +126,32 @@ type Stats struct {
 	Bytes int64
 }
 
+// Check returns why New would refuse the options, or nil. It does not look at the folder.
+func (o Options) Check() error {
+	switch {
+	case o.Dir == "":
+		return errors.New("no Dir: name the folder of the files")
+	case !(o.Share >= 0 && o.Share <= 1):
+		return fmt.Errorf("a Share of %v: use one above 0, up to 1", o.Share)
+	case o.PerSecond < 0:
+		return fmt.Errorf("a PerSecond of %d: use a number above 0", o.PerSecond)
+	case o.MaxBytes != 0 && o.MaxBytes < leastBytes:
+		return fmt.Errorf("a MaxBytes of %d: use %d or more", o.MaxBytes, leastBytes)
+	case o.MaxMessage < 0 || o.MaxMessage > mostMessage:
+		return fmt.Errorf("a MaxMessage of %d: use 1 to %d", o.MaxMessage, mostMessage)
+	}
+	return nil
+}
+
 // New returns a recorder, which makes its first file with the first call. Close ends it.
 func New(o Options) (*Recorder, error) {
+	if err := o.Check(); err != nil {
+		return nil, fmt.Errorf("record.New: %w", err)
+	}
 	o.Share = cmp.Or(o.Share, DefaultShare)
 	o.PerSecond = cmp.Or(o.PerSecond, DefaultPerSecond)
 	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
 	o.MaxMessage = cmp.Or(o.MaxMessage, DefaultMaxMessage)
-	switch {
-	case o.Dir == "":
-		return nil, errors.New("record.New: Dir is empty: name the folder of the files")
-	case !(o.Share > 0 && o.Share <= 1):
-		return nil, fmt.Errorf("record.New: Share is %v: use a share above 0, up to 1", o.Share)
-	case o.PerSecond < 0:
-		return nil, fmt.Errorf("record.New: PerSecond is %d: use a number above 0", o.PerSecond)
-	case o.MaxBytes < leastBytes:
-		return nil, fmt.Errorf("record.New: MaxBytes is %d: use %d or more", o.MaxBytes, leastBytes)
-	case o.MaxMessage < 0 || o.MaxMessage > mostMessage:
-		return nil, fmt.Errorf("record.New: MaxMessage is %d: use 1 to %d", o.MaxMessage, mostMessage)
-	}
 	files, err := openRing(o.Dir, o.MaxBytes)
 	if err != nil {
 		return nil, err

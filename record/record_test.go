@@ -174,13 +174,13 @@ func TestRecord(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for want, o := range map[string]record.Options{
-		"Dir is empty":    {},
-		"Share is 2":      {Dir: "x", Share: 2},
-		"Share is -1":     {Dir: "x", Share: -1},
-		"PerSecond is":    {Dir: "x", PerSecond: -1},
-		"MaxBytes is 1":   {Dir: "x", MaxBytes: 1},
-		"MaxMessage is ":  {Dir: "x", MaxMessage: 1 << 30},
-		"make the folder": {Dir: "/dev/null/x"},
+		"no Dir":           {},
+		"a Share of 2":     {Dir: "x", Share: 2},
+		"a Share of -1":    {Dir: "x", Share: -1},
+		"a PerSecond of":   {Dir: "x", PerSecond: -1},
+		"a MaxBytes of 1":  {Dir: "x", MaxBytes: 1},
+		"a MaxMessage of ": {Dir: "x", MaxMessage: 1 << 30},
+		"make the folder":  {Dir: "/dev/null/x"},
 	} {
 		if _, err := record.New(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

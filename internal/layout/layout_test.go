@@ -84,7 +84,7 @@ var rules = []rule{
 	{packages: "telemetry/**", may: above},
 	{packages: "record", may: above},
 	{packages: "transport/**", may: above},
-	{packages: "gateway", may: append([]string{"protocols", "route", "auth", "auth/jwt", "interceptor/**", "transport/**"}, above...)},
+	{packages: "gateway", may: append([]string{"protocols", "route", "auth", "auth/jwt", "interceptor/**", "record", "transport/**"}, above...)},
 	{packages: "gateway/**", may: above},
 	{packages: "console", may: append([]string{"console/ui"}, above...)},
 	{packages: "console/**", may: above},

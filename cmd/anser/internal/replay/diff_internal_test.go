@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/anser-rpc/anser"
 )
 
 func TestCompare(t *testing.T) {
@@ -107,5 +109,17 @@ func TestIsHidden(t *testing.T) {
 	}
 	if want := []string{"b", "b.x", "list[*].c", "[*].d", "[*].d[*].x"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A gateway records methods with the service in front.
+func TestMethodOfAGateway(t *testing.T) {
+	get, other := &anser.MethodInfo{Name: "Orders.Get"}, &anser.MethodInfo{Name: "b/Orders.Get"}
+	r := run{methods: [2]map[string]*anser.MethodInfo{{"Orders.Get": get, "b/Orders.Get": other}}}
+	for name, want := range map[string]*anser.MethodInfo{"Orders.Get": get, "a/Orders.Get": get, "b/Orders.Get": other, "a/Orders.Add": nil, "Orders.Add": nil} {
+		m, called := r.method(0, name)
+		if m != want || m != nil && called != m.Name || m == nil && called != name {
+			t.Errorf("%s: %v, %s", name, m, called)
+		}
 	}
 }

@@ -101,11 +101,24 @@ func (r *run) look(ctx context.Context) error {
 	return nil
 }
 
+// method returns the description of a recorded method at a target, and the name by which it is
+// called there. A gateway records methods with the service in front, as "orders/Orders.Get".
+func (r *run) method(target int, name string) (*anser.MethodInfo, string) {
+	known := r.methods[target]
+	if m := known[name]; m != nil {
+		return m, name
+	}
+	if _, bare, ok := strings.Cut(name, "/"); ok && known[bare] != nil {
+		return known[bare], bare
+	}
+	return nil, name
+}
+
 // repeatable returns why a method may not be called again, or "".
 func (r *run) repeatable(method string) string {
 	known := false
 	for i, t := range r.o.Targets {
-		m := r.methods[i][method]
+		m, _ := r.method(i, method)
 		switch {
 		case m == nil:
 			continue
@@ -212,13 +225,13 @@ func (r *run) one(ctx context.Context, t *tally, c *record.Call, twice bool) {
 	var got [2]answer
 	var wg sync.WaitGroup
 	for i := range r.o.Targets {
-		wg.Go(func() { got[i] = r.ask(ctx, &r.o.Targets[i], c) })
+		wg.Go(func() { got[i] = r.ask(ctx, i, c) })
 	}
 	wg.Wait()
 	last := len(r.o.Targets) - 1
 	var again answer
 	if twice && !c.Oneway {
-		again = r.ask(ctx, &r.o.Targets[last], c)
+		again = r.ask(ctx, last, c)
 	}
 	if ctx.Err() != nil {
 		return // the user has ended it
@@ -255,8 +268,8 @@ func (r *run) one(ctx context.Context, t *tally, c *record.Call, twice bool) {
 	t.addLocked(c, found, noise)
 }
 
-// callerStayed reports whether a recorded result is that of the call: a caller that gave up decided
-// the others.
+// callerStayed reports whether a recorded result is that of the call: a caller that gave up
+// decided the others.
 func callerStayed(code string) bool {
 	return code != anser.Canceled.String() && code != anser.DeadlineExceeded.String()
 }

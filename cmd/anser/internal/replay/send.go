@@ -20,7 +20,9 @@ type answer struct {
 }
 
 // ask sends a call to a target.
-func (r *run) ask(ctx context.Context, to *Target, c *record.Call) answer {
+func (r *run) ask(ctx context.Context, target int, c *record.Call) answer {
+	client := r.o.Targets[target].Client
+	_, method := r.method(target, c.Method)
 	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
 	md := make(anser.Metadata, len(c.Metadata)+len(r.o.Metadata))
@@ -38,11 +40,11 @@ func (r *run) ask(ctx context.Context, to *Target, c *record.Call) answer {
 	opts := []anser.CallOption{anser.Codec(rawjson.Codec{}), anser.WithFailMode(anser.Failfast)}
 	switch {
 	case c.Stream:
-		reply, err = r.converse(ctx, to.Client, c)
+		reply, err = r.converse(ctx, client, method, c)
 	case c.Oneway:
-		err = to.Client.Send(ctx, c.Method, &c.Request, opts...)
+		err = client.Send(ctx, method, &c.Request, opts...)
 	default:
-		err = to.Client.Call(ctx, c.Method, &c.Request, &reply, opts...)
+		err = client.Call(ctx, method, &c.Request, &reply, opts...)
 	}
 	a := answer{code: anser.CodeOf(err).String(), took: time.Since(began)}
 	if err == nil {
@@ -54,11 +56,11 @@ func (r *run) ask(ctx context.Context, to *Target, c *record.Call) answer {
 // converse opens a stream, sends the messages of the client at their times, and returns those of
 // the server as an array. Of a stream that was not recorded to its end, it receives as many
 // messages as were recorded.
-func (r *run) converse(ctx context.Context, client *anser.Client, c *record.Call) ([]byte, error) {
+func (r *run) converse(ctx context.Context, client *anser.Client, method string, c *record.Call) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var none *json.RawMessage
-	st, err := client.OpenDynamic(ctx, c.Method, none, none, nil, anser.Codec(rawjson.Codec{}))
+	st, err := client.OpenDynamic(ctx, method, none, none, nil, anser.Codec(rawjson.Codec{}))
 	if err != nil {
 		return nil, err
 	}
