@@ -27,7 +27,8 @@ import (
 type Client struct {
 	o             dialOptions
 	target        string
-	chain         Func // interceptors around invoke; nil without interceptors and without a router
+	observed      string // target that observers are told
+	chain         Func   // interceptors around invoke; nil without interceptors and without a router
 	codecs        []fittingCodec
 	plain         *msgpack.Codec // for what none of these fits
 	pool          *pool
@@ -82,7 +83,7 @@ func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || 
 // neither connects nor waits: it fails only if the target or an option cannot work. Connections
 // are made when calls need them. Close the client when it is no longer used.
 func Dial(target string, opts ...DialOption) (*Client, error) {
-	c := &Client{target: target}
+	c := &Client{target: target, observed: target}
 	c.o = defaultDialOptions()
 	for _, opt := range opts {
 		if err := c.o.apply(opt); err != nil {

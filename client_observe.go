@@ -59,7 +59,7 @@ func (c *Client) observeEnd(f *followedCall, err error) {
 }
 
 func (f *followedCall) info(c *Client) CallInfo {
-	return CallInfo{Method: f.method, Target: c.target, Stream: f.stream, Oneway: f.oneway, Forward: f.forward}
+	return CallInfo{Method: f.method, Target: c.observed, Stream: f.stream, Oneway: f.oneway, Forward: f.forward}
 }
 
 // recoverObserver is deferred around observers of whole calls, which must not change their result.

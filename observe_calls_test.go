@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,6 +172,27 @@ func TestObserverOfForwardedCalls(t *testing.T) {
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("noted %q, want %q", got, tt.want)
+		}
+	}
+}
+
+// The calls of a server to its clients have one target for all of them.
+func TestObserverOfSessions(t *testing.T) {
+	l := listen(t)
+	var targets sync.Map
+	s := anser.NewServer(silent, anser.Observe(anser.Observer{CallEnded: func(_ context.Context, c anser.CallInfo) {
+		targets.Store(fmt.Sprintf("%t %q %s: %v", c.Server, c.Target, c.Method, c.Err), true)
+	}}))
+	anser.Handle(s, "Echo.Ask", askBack)
+	run(t, s, l)
+	c := dial(t, l.Addr().String(), anser.Handlers(handlers(t)))
+	if _, err := call(context.Background(), c, "Echo.Ask", "hello"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`true "" Echo.Ask: <nil>`, `false "session" Client.Shout: <nil>`} {
+		if _, ok := targets.Load(want); !ok {
+			t.Errorf("%s is missing", want)
+			targets.Range(func(k, _ any) bool { t.Log(k); return true })
 		}
 	}
 }

@@ -128,6 +128,7 @@ func newSessionClient(o sideOptions, p *pool, name string) (*Client, *host) {
 	c := &Client{target: name, pool: p}
 	c.o = defaultDialOptions()
 	c.o.sideOptions = o
+	c.observed = "session" // there can be any number of names
 	c.init()
 	h := newHost(p, hostOptions{address: name, maxMessage: o.maxMessage, observers: o.observers}, nil)
 	in := registry.Instance{Service: "session", Address: name}
