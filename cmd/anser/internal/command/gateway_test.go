@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -18,6 +19,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/auth"
 	"github.com/anser-rpc/anser/cmd/anser/internal/command"
 	"github.com/anser-rpc/anser/registry"
 )
@@ -40,40 +42,49 @@ func (p *printed) String() string {
 	return p.text.String()
 }
 
-// The command serves what is in the registry, to agents too, and ends with its context.
-func TestGateway(t *testing.T) {
-	dir := t.TempDir()
+type (
+	factors struct{ A, B int }
+	product struct{ C int }
+)
+
+// runGateway starts a service with Arith.Mul and Arith.Add, and the command with a configuration in
+// front of it. It returns the address of the gateway, which ends with the test, and what the
+// command prints.
+func runGateway(t *testing.T, dir, config string) (base string, out *printed) {
+	t.Helper()
 	r, err := registry.NewFile(filepath.Join(dir, "registry.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
 	s := anser.NewServer(anser.NoSignals(), anser.Announce(r, registry.Instance{Service: "arith"}), anser.Logger(slog.New(slog.DiscardHandler)))
-	anser.Handle(s, "Arith.Mul", func(_ context.Context, in *struct{ A, B int }) (*struct{ C int }, error) {
-		return &struct{ C int }{in.A * in.B}, nil
-	})
+	anser.Handle(s, "Arith.Mul", func(_ context.Context, in *factors) (*product, error) { return &product{in.A * in.B}, nil })
+	anser.Handle(s, "Arith.Add", func(_ context.Context, in *factors) (*product, error) { return &product{in.A + in.B}, nil })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
-	defer func() {
-		s.Close()
-		<-served
-	}()
-	config := filepath.Join(dir, "edge.yaml")
-	if err := os.WriteFile(config, []byte("mcp: {allow: [Arith.*]}\n"), 0o600); err != nil {
+	file := filepath.Join(dir, "edge.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(context.Background())
 	out, ended := new(printed), make(chan int, 1)
 	go func() {
-		ended <- command.Run(ctx, []string{"gateway", config, "--listen", "127.0.0.1:0", "--registry", "file://" + dir + "/registry.json"}, strings.NewReader(""), out, out)
+		ended <- command.Run(ctx, []string{"gateway", file, "--listen", "127.0.0.1:0", "--registry", "file://" + dir + "/registry.json"}, strings.NewReader(""), out, out)
 	}()
-	defer http.DefaultClient.CloseIdleConnections()
-	deadline := time.Now().Add(time.Minute)
-	for {
+	t.Cleanup(func() {
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		stop()
+		if code := <-ended; code != 0 {
+			t.Errorf("exit code %d\n%s", code, out)
+		}
+		s.Close()
+		<-served
+		r.Close()
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		_, line, _ := strings.Cut(out.String(), "curl ")
 		if base, _, ok := strings.Cut(line, "/SERVICE/"); ok {
 			resp, err := http.Post(base+"/arith/Arith.Mul", "application/json", strings.NewReader(`{"A": 7, "B": 8}`))
@@ -81,19 +92,54 @@ func TestGateway(t *testing.T) {
 				t.Fatal(err)
 			}
 			b, _ := io.ReadAll(resp.Body)
-			if resp.Body.Close(); resp.StatusCode == 200 && string(b) == `{"C":56}` {
-				break
+			if resp.Body.Close(); resp.StatusCode == 200 && string(b) == `{"C":56}` || resp.StatusCode == http.StatusUnauthorized {
+				return base, out
 			}
 		}
 		if time.Now().After(deadline) {
 			t.Fatal(out.String())
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// bearer sends a token with each request.
+type bearer struct{ token string }
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if b.token != "" {
+		r.Header.Set("Authorization", "Bearer "+b.token)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// toolsAt returns the official client of the tools at a gateway.
+func toolsAt(t *testing.T, url, token string) (*sdk.ClientSession, error) {
+	t.Helper()
+	agent, err := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil).
+		Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearer{token}}, MaxRetries: -1}, nil)
+	if err == nil {
+		t.Cleanup(func() { agent.Close() })
+	}
+	return agent, err
+}
+
+// callTool calls a tool, and returns the text of its result or error.
+func callTool(t *testing.T, agent *sdk.ClientSession, name string) string {
+	t.Helper()
+	answer, err := agent.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(`{"A": 7, "B": 8}`)})
+	if err != nil {
+		return err.Error()
+	}
+	return answer.Content[0].(*sdk.TextContent).Text
+}
+
+// The command serves what is in the registry, to agents too, and ends with its context.
+func TestGateway(t *testing.T) {
+	_, out := runGateway(t, t.TempDir(), "mcp: {allow: [Arith.*, \"!*.Add\"]}\n")
 	_, line, _ := strings.Cut(out.String(), "tools for agents at ")
 	url, _, _ := strings.Cut(line, "\n")
-	agent, err := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil).
-		Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: url, MaxRetries: -1}, nil)
+	agent, err := toolsAt(t, url, "")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -101,15 +147,42 @@ func TestGateway(t *testing.T) {
 	if err != nil || len(tools.Tools) != 1 || tools.Tools[0].Name != "arith_Arith_Mul" {
 		t.Errorf("the tools are %+v, %v", tools, err)
 	}
-	answer, err := agent.CallTool(t.Context(), &sdk.CallToolParams{Name: "arith_Arith_Mul", Arguments: json.RawMessage(`{"A": 7, "B": 8}`)})
-	if err != nil || answer.IsError || answer.Content[0].(*sdk.TextContent).Text != `{"C":56}` {
-		t.Errorf("%+v, %v", answer, err)
+	if got := callTool(t, agent, "arith_Arith_Mul"); got != `{"C":56}` {
+		t.Error(got)
 	}
-	agent.Close()
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	stop()
-	if code := <-ended; code != 0 {
-		t.Errorf("exit code %d\n%s", code, out)
+}
+
+// Agents have the identities of other callers, and see what the policy allows them.
+func TestToolsOfCallers(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"tokens.json": fmt.Sprintf(`{"tokens": [{"subject": "ann", "sha256": %q}, {"subject": "bob", "sha256": %q}]}`, auth.Digest("of ann"), auth.Digest("of bob")),
+		"policy.json": `{"allow": [{"subjects": ["ann"], "methods": ["Arith.Mul"]}]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base, _ := runGateway(t, dir, fmt.Sprintf("auth: {tokens: %s/tokens.json, policy: %s/policy.json}\nmcp: {allow: [\"*\"], compact: true}\n", dir, dir))
+	ann, err := toolsAt(t, base+"/mcp", "of ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob, err := toolsAt(t, base+"/mcp", "of bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := callTool(t, ann, "search_methods"); !strings.Contains(got, "has no argument") {
+		t.Error(got)
+	}
+	for agent, want := range map[*sdk.ClientSession]string{ann: `{"methods":[{"method":"arith/Arith.Mul"}],"more":0}`, bob: `{"methods":[],"more":0}`} {
+		answer, err := agent.CallTool(t.Context(), &sdk.CallToolParams{Name: "search_methods", Arguments: json.RawMessage(`{}`)})
+		if err != nil || answer.Content[0].(*sdk.TextContent).Text != want {
+			t.Errorf("%+v, %v, want %s", answer, err, want)
+		}
+	}
+	if _, err := toolsAt(t, base+"/mcp", ""); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
+		t.Errorf("without a token: %v", err)
 	}
 }
 
