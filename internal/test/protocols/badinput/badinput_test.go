@@ -69,13 +69,17 @@ type target struct {
 	token   string       // that a caller needs, or ""
 	bad     atomic.Int64 // runs of handlers that must not run
 	good    []func(context.Context) error
+	pause   time.Duration // of the good clients after each call
 	closers []func()
 	served  chan error
 }
 
 func newTarget(t *testing.T, r *row) *target {
 	t.Helper()
-	g := &target{served: make(chan error, 1)}
+	g := &target{served: make(chan error, 1), pause: time.Millisecond}
+	if r.slow {
+		g.pause = 30 * time.Millisecond // they wait for a long time
+	}
 	opts := []anser.ServerOption{
 		protocols.All(), anser.NoSignals(), anser.Logger(slog.New(slog.DiscardHandler)), anser.MaxMessage(maxMessage), anser.MaxMemory(maxMemory),
 		anser.HandshakeTimeout(bound),
@@ -198,7 +202,7 @@ func (g *target) work(t *testing.T) (rest func()) {
 				select {
 				case <-stop:
 					over = true
-				case <-time.After(time.Millisecond):
+				case <-time.After(g.pause):
 				}
 			}
 		})

@@ -36,7 +36,7 @@ func rpcxRows() []row {
 	fails := func(number int, name, contains string, send []byte) row {
 		return row{number: number, name: "rpcx: " + name, send: send, want: effect{contains: contains}, counted: refused}
 	}
-	bomb := packed(make([]byte, 64<<20))
+	bomb := bomb()
 	rows := []row{
 		ends(180, "a path of 4 GiB", changed(good, 16, 1<<32-1)),
 		ends(180, "metadata of 4 GiB", changed(good, 16+4+3+4+5, 1<<32-1)),

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"strings"
 	"time"
+
+	"github.com/anser-rpc/anser"
 )
 
 // The opcodes and flags of WebSocket.
@@ -68,8 +70,10 @@ func socketRows() []row {
 	half := opened("1,000 handshakes without an end", "/test.Bad.Chat", strings.TrimSuffix(handshake, "\r\n"), "")
 	half.conns, half.slow, half.want = 1000, true, effect{closed: true, lost: true}
 	half.send = bytes.TrimSuffix(half.send, []byte("\r\n"))
+	small := endless(of(150, "an endless message in small parts", 1009, wsFrame(opText, []byte(`"`))), func(int) []byte { return bytes.Repeat(wsFrame(opMore, []byte("x")), 1000) })
+	small.options = []anser.ServerOption{anser.MaxMessage(64 << 10)} // a frame for each byte of it
 	return []row{
-		gone, long, offers, unknown, half,
+		gone, long, offers, unknown, half, small,
 		of(149, "a reserved opcode", 1002, wsFrame(flagFin|3, nil)),
 		of(149, "a reserved bit", 1002, wsFrame(flagFin|0x20|opText, []byte("{}"))),
 		of(149, "a part of no message", 1002, wsFrame(flagFin|opMore, []byte("x"))),
@@ -80,9 +84,8 @@ func socketRows() []row {
 		of(149, "a status that is none", 1002, wsFrame(flagFin|opClose, []byte{0, 1})),
 		endless(of(150, "1 TiB declared", 1009, declared, []byte{0, 0, 0, 0}), func(int) []byte { return piece }),
 		endless(of(150, "an endless message in parts", 1009, wsFrame(opText, []byte(`"`))), func(int) []byte { return wsFrame(opMore, piece) }),
-		endless(of(150, "an endless message in small parts", 1009, wsFrame(opText, []byte(`"`))), func(int) []byte { return bytes.Repeat(wsFrame(opMore, []byte("x")), 1000) }),
 		late(of(151, "an endless message in empty parts", 0, wsFrame(opText, []byte(`"`))), func(int) []byte {
-			time.Sleep(time.Millisecond)
+			time.Sleep(10 * time.Millisecond)
 			return bytes.Repeat(wsFrame(opMore, nil), 100)
 		}),
 		late(of(151, "slow bytes of a message", 0, wsFrame(opText, []byte(`"`))), func(int) []byte {
