@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -21,7 +20,7 @@ import (
 // Bytes checks that a peer's codec writes the bytes of the contract.
 func Bytes(t *testing.T, encode func(*workload.BenchmarkMessage) ([]byte, error)) {
 	t.Helper()
-	_, self, _, _ := runtime.Caller(0)
+	folder := messages(t)
 	for _, payload := range []int{64, 581} {
 		m, err := workload.NewMessage(payload)
 		if err != nil {
@@ -31,7 +30,7 @@ func Bytes(t *testing.T, encode func(*workload.BenchmarkMessage) ([]byte, error)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := os.ReadFile(filepath.Join(filepath.Dir(self), fmt.Sprintf("../testdata/say%d.bin", payload)))
+		want, err := os.ReadFile(filepath.Join(folder, fmt.Sprintf("say%d.bin", payload)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,6 +38,25 @@ func Bytes(t *testing.T, encode func(*workload.BenchmarkMessage) ([]byte, error)
 			t.Errorf("payload %d: %d bytes that are not those of the contract", payload, len(got))
 		}
 	}
+}
+
+// messages returns the folder of the messages of the contract, next to one of the folders above
+// the test.
+func messages(t *testing.T) string {
+	t.Helper()
+	above, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for above != filepath.Dir(above) {
+		above = filepath.Dir(above)
+		folder := filepath.Join(above, "workload", "testdata")
+		if _, err := os.Stat(folder); err == nil {
+			return folder
+		}
+	}
+	t.Fatal("the folder workload/testdata is not there")
+	return ""
 }
 
 // patience is how long anything may take that is not a matter of time, on a machine that is busy

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -83,11 +84,19 @@ func TestGenWatch(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
+	clone, err := filepath.Abs("../../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(t.TempDir())
 	run(t, "new", "orders", "--proto", "--interface").expect(t, 2, "exclude each other")
 	run(t, "new", "Orders").expect(t, 2, `"Orders" is no name for a project`)
 	run(t, "new").expect(t, 2, "arguments are missing")
-	run(t, "new", "orders", "--proto").expect(t, 0, "orders is ready", "cd orders", "make test")
+	run(t, "new", "orders", "--proto", "--replace", clone).expect(t, 0, "orders is ready", "cd orders", "make test")
 	run(t, "gen", "orders/api", "-I", "orders", "--check").expect(t, 0, "3 files are up to date.")
-	run(t, "new", "orders").expect(t, 1, "orders exists and is not empty")
+	run(t, "new", "orders", "--replace", clone).expect(t, 1, "orders exists and is not empty")
+	// A command that is built with -trimpath does not know its clone.
+	if r := run(t, "new", "parcels"); r.code != 0 {
+		r.expect(t, 2, "say with --replace in which folder Anser is")
+	}
 }
