@@ -20,7 +20,7 @@ func (k *call) compressRequest(e *endpoint, c *callerHalf, m *clientMethod) (fau
 			fault.Address, fault.RetryAfter = e.Instance().Address, RetryNever
 		}
 	}()
-	if z.passedOn {
+	if z.forwarded {
 		return k.compressForward(c)
 	}
 	k.frame = k.frame[:k.head]
@@ -51,7 +51,7 @@ func (k *call) compressRequest(e *endpoint, c *callerHalf, m *clientMethod) (fau
 func (r *streamOpening) compressRequest(o *clientStream, conn *callerHalf) (z *streamPacking, fault *Error) {
 	c := r.options.compression
 	e := o.endpoint
-	if c != nil && c.passedOn {
+	if c != nil && c.forwarded {
 		return r.compressForward(o, conn)
 	}
 	if c == nil || !conn.peer.Understands(c.compressor.ID()) || c.to != nil && !c.to(*e.Instance()) {

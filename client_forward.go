@@ -11,10 +11,10 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// forwardFlags are the flags of a REQUEST that is passed on.
+// forwardFlags are the flags of a REQUEST that is forwarded.
 const forwardFlags = wire.FlagTrace | wire.FlagOneway | wire.FlagPlain | wire.FlagForced
 
-// forward makes a call that a server passes on, whose message stays encoded. It is a future whose
+// forward makes a call that a server forwards, whose message stays encoded. It is a future whose
 // result goes to f.end: the call has a goroutine only where a future would have one. forward does
 // not wait. ctx is that of the call at the server, which inherits nothing but what f has.
 func (c *Client) forward(ctx context.Context, f forwarding) stopper {
@@ -30,7 +30,7 @@ func (c *Client) forward(ctx context.Context, f forwarding) stopper {
 	}
 	switch {
 	case p.o.mode == Failsafe || p.o.mode == Failback:
-		p.finish(failure(FailedPrecondition, NotSent, PhaseNone, nil, "a client with the fail mode %s cannot pass calls on: it makes replies of its own", p.o.mode))
+		p.finish(failure(FailedPrecondition, NotSent, PhaseNone, nil, "a client with the fail mode %s cannot forward calls: it makes replies of its own", p.o.mode))
 		return p
 	case c.intercepts(f.method) || p.o.mode > Failtry:
 		p.forwardWaiting(&f)
@@ -68,7 +68,7 @@ func (c *Client) forward(ctx context.Context, f forwarding) stopper {
 	return p
 }
 
-// forwardOptions returns the options of a call that is passed on: those of the client, and what
+// forwardOptions returns the options of a call that is forwarded: those of the client, and what
 // the caller says of its attempts.
 func (c *Client) forwardOptions(f *forwarding) *callOptions {
 	if !c.exists() || f.key == "" && f.request.Attempt == 0 && f.flags&wire.FlagOneway == 0 {
@@ -102,7 +102,7 @@ func (c *Client) encodeForward(ctx context.Context, k *call, m *clientMethod, o 
 	r.Payload, r.Timeout = nil, 0
 	if k.deadline != 0 {
 		if left <= 0 {
-			return failure(DeadlineExceeded, NotSent, PhaseEncode, context.DeadlineExceeded, "the call's time was over before it was passed on")
+			return failure(DeadlineExceeded, NotSent, PhaseEncode, context.DeadlineExceeded, "the call's time was over before it was forwarded")
 		}
 		r.Timeout = wireTimeout(left)
 	}
@@ -110,7 +110,7 @@ func (c *Client) encodeForward(ctx context.Context, k *call, m *clientMethod, o 
 	k.head = int32(len(k.frame))
 	payload := f.request.Payload
 	if k.compression = nil; r.Compression != 0 { // the frame is completed when the server is known
-		k.compression = &compression{compressor: f.compressor, received: f.flags&wire.FlagPlain == 0, passedOn: true}
+		k.compression = &compression{compressor: f.compressor, received: f.flags&wire.FlagPlain == 0, forwarded: true}
 		k.plain = codec.AppendInPieces(k.plain[:0], payload)
 	} else {
 		k.frame = codec.AppendInPieces(k.frame, payload)
@@ -135,7 +135,7 @@ func (k *call) setForwardPick(ctx context.Context, m *clientMethod, o *callOptio
 	return fault
 }
 
-// compressForward completes the frame of a call that is passed on, whose message came compressed
+// compressForward completes the frame of a call that is forwarded, whose message came compressed
 // or whose reply may be. A server that does not have the algorithm gets the message uncompressed.
 func (k *call) compressForward(c *callerHalf) *Error {
 	z := k.compression
@@ -150,7 +150,7 @@ func (k *call) compressForward(c *callerHalf) *Error {
 		id, flags = 0, flags&^wire.FlagForced
 		k.frame = append(k.frame, k.plain...)
 	case isOpaque(z.compressor):
-		return failure(Unimplemented, NotSent, PhaseEncode, nil, "neither the server nor what it passes calls on to has the compression %d", id)
+		return failure(Unimplemented, NotSent, PhaseEncode, nil, "neither the server nor what it forwards calls to has the compression %d", id)
 	default:
 		var err *unpackError
 		if k.frame, err = unpack(k.frame, k.plain, z.compressor, c.host.maxMessage, c.host.maxExpansion, true); err != nil {
@@ -182,7 +182,7 @@ func (p *pending) waitElsewhere(f func()) {
 	}()
 }
 
-// forwardOneway passes on a message that gets no reply.
+// forwardOneway forwards a message that gets no reply.
 func (p *pending) forwardOneway() {
 	k, m, ctx := p.k, p.m, p.ctx
 	k.pending, k.oneway = nil, true // no attempt has an end
@@ -233,7 +233,7 @@ func (p *pending) forwardWaiting(f *forwarding) {
 	go func() { p.finish(p.c.callWithMode(l.ctx, name, &in, out, &o, p.by())) }()
 }
 
-// report passes the result of the call on. It is the last use of the call.
+// report forwards the result of the call. It is the last use of the call.
 func (p *pending) report() {
 	p.mu.Lock()
 	k, err := p.k, p.err
@@ -264,7 +264,7 @@ func (p *pending) report() {
 	}
 }
 
-// openForward opens a stream that a server passes on. It returns when the stream has a connection.
+// openForward opens a stream that a server forwards. It returns when the stream has a connection.
 // The messages follow on the stream, the first one too.
 func (c *Client) openForward(ctx context.Context, f forwarding) (*stream, error) {
 	if err := c.usable(ctx, f.method); err != nil {
@@ -273,7 +273,7 @@ func (c *Client) openForward(ctx context.Context, f forwarding) (*stream, error)
 	asReceived := callOption(func(o *callOptions) {
 		o.codec, o.earlier, o.compression = opaqueCodec(f.request.Codec), f.request.Attempt, nil
 		if f.request.Compression != 0 {
-			o.compression = &compression{compressor: f.compressor, passedOn: true}
+			o.compression = &compression{compressor: f.compressor, forwarded: true}
 			if f.flags&wire.FlagForced != 0 {
 				o.compression.mode = Forced
 			}
@@ -292,7 +292,7 @@ func (f *forwarding) carry(ctx context.Context) context.Context {
 	return WithMetadata(ctx, metadataOf(f.request.Metadata))
 }
 
-// compressForward completes the REQUEST of a stream that is passed on, and returns the compression
+// compressForward completes the REQUEST of a stream that is forwarded, and returns the compression
 // that its messages may have. A server that does not have the algorithm gets them uncompressed.
 func (r *streamOpening) compressForward(o *clientStream, conn *callerHalf) (*streamPacking, *Error) {
 	z := r.options.compression
@@ -307,7 +307,7 @@ func (r *streamOpening) compressForward(o *clientStream, conn *callerHalf) (*str
 		o.call.frame = frame
 		return &streamPacking{compression: *z, gain: o.method.gains.Of(z.compressor), times: conn.host.maxExpansion}, nil
 	case isOpaque(z.compressor):
-		return nil, failure(Unimplemented, NotSent, PhaseEncode, nil, "neither the server nor what it passes calls on to has the compression %d", id)
+		return nil, failure(Unimplemented, NotSent, PhaseEncode, nil, "neither the server nor what it forwards calls to has the compression %d", id)
 	}
 	return nil, nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A call that is passed on has the attempts of the client: a refusal leads to another instance, and
+// A call that is forwarded has the attempts of the client: a refusal leads to another instance, and
 // the refusal of all of them comes back.
 func TestForwardAttempts(t *testing.T) {
 	network := new(ansertest.Network)
@@ -26,7 +26,7 @@ func TestForwardAttempts(t *testing.T) {
 		return nil, anser.Refuse(anser.Unavailable, "busy")
 	}})
 	serve(t, network.Listen("b:1"), map[string]handler{"Echo.Say": echo})
-	passOn(t, network, "tcp://a:1,b:1")
+	forwardTo(t, network, "tcp://a:1,b:1")
 	c := dial(t, "gw:1", anser.Dialer(network.Dial))
 	for range 100 {
 		if out, err := call(context.Background(), c, "Echo.Say", "x"); err != nil || out != "x" {
@@ -45,7 +45,7 @@ func TestForwardToTheInstanceThatServes(t *testing.T) {
 	network := new(ansertest.Network)
 	serve(t, network.Listen("a:1"), nil)
 	serve(t, network.Listen("b:1"), map[string]handler{"Echo.Say": echo})
-	passOn(t, network, "tcp://a:1,b:1")
+	forwardTo(t, network, "tcp://a:1,b:1")
 	c := dial(t, "gw:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Failfast))
 	for range 20 {
 		if out, err := call(context.Background(), c, "Echo.Say", "x"); err != nil || out != "x" {
@@ -64,7 +64,7 @@ func TestForwardARetry(t *testing.T) {
 			return nil, anser.Refuse(anser.Unavailable, "busy")
 		}})
 	}
-	passOn(t, network, "tcp://a:1,b:1,c:1")
+	forwardTo(t, network, "tcp://a:1,b:1,c:1")
 	p := rawClient(t, network, "gw:1")
 	p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), wire.AppendRequest(nil, 1, 0, &wire.Request{Method: 1, Codec: 1, Attempt: 1, Priority: 2}))
 	if f, err := p.NextOf(wire.TypeReply, wire.TypeError); err != nil || f.Type != wire.TypeError {
@@ -82,10 +82,10 @@ func TestForwardOutcomes(t *testing.T) {
 			p.NextOf(wire.TypeRequest)
 			p.Conn.Close()
 		})
-		s, _ := passOn(t, network, "a:1")
+		s, _ := forwardTo(t, network, "a:1")
 		c := dial(t, "gw:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Failfast))
 		_, err := call(context.Background(), c, "Echo.Say", "x")
-		if e := wantFault(t, err, anser.Unavailable, anser.OutcomeUnknown); !e.Remote || !strings.Contains(e.Message, "passed on") || strings.Contains(e.Message, "a:1") {
+		if e := wantFault(t, err, anser.Unavailable, anser.OutcomeUnknown); !e.Remote || !strings.Contains(e.Message, "forwarded") || strings.Contains(e.Message, "a:1") {
 			t.Errorf("%+v", e)
 		}
 		lost := dial(t, "nobody:1", anser.Dialer(network.Dial))
@@ -148,8 +148,8 @@ func TestForwardFromAHostileServer(t *testing.T) {
 	}
 }
 
-// Interceptors and modes of the client, and interceptors of the server, see calls that are passed
-// on.
+// Interceptors and modes of the client, and interceptors of the server, see calls that are
+// forwarded.
 func TestForwardThroughInterceptors(t *testing.T) {
 	network := new(ansertest.Network)
 	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": func(ctx context.Context, in *[]byte) (*[]byte, error) {
@@ -204,7 +204,7 @@ func TestForwardThroughInterceptors(t *testing.T) {
 	}
 }
 
-// A oneway message is passed on, and one with a key is deduplicated by the server behind.
+// A oneway message is forwarded, and one with a key is deduplicated by the server behind.
 func TestForwardOnewayAndKeys(t *testing.T) {
 	network := new(ansertest.Network)
 	got := make(chan string, 10)
@@ -219,7 +219,7 @@ func TestForwardOnewayAndKeys(t *testing.T) {
 		return in, nil
 	})
 	run(t, behind, network.Listen("a:1"))
-	s, _ := passOn(t, network, "a:1")
+	s, _ := forwardTo(t, network, "a:1")
 	c := dial(t, "gw:1", anser.Dialer(network.Dial))
 	for _, m := range []string{"one", "two", "three"} {
 		if err := anser.Send(context.Background(), c, "Log.Write", text(m)); err != nil {
@@ -245,7 +245,7 @@ func TestForwardOnewayAndKeys(t *testing.T) {
 // refused.
 func TestForwardWaitsForAConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		passOn(t, network, "a:1")
+		forwardTo(t, network, "a:1")
 		c := dial(t, "gw:1", anser.Dialer(network.Dial))
 		f := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("x"))
 		g := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("x"))
@@ -260,7 +260,7 @@ func TestForwardWaitsForAConnection(t *testing.T) {
 		}
 	})
 	network := new(ansertest.Network)
-	passOnTo(t, network, dial(t, "a:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Failsafe)))
+	forwardToClient(t, network, dial(t, "a:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Failsafe)))
 	_, err := call(context.Background(), dial(t, "gw:1", anser.Dialer(network.Dial)), "Echo.Say", "x")
 	wantFault(t, err, anser.FailedPrecondition, anser.Refused)
 }
@@ -274,7 +274,7 @@ func TestForwardAtRandom(t *testing.T) {
 		}
 		return in, nil
 	}})
-	s, up := passOn(t, network, "a:1")
+	s, up := forwardTo(t, network, "a:1")
 	_ = up
 	for range 4 {
 		c, err := anser.Dial("gw:1", silent, anser.NoSnapshot(), anser.Dialer(network.Dial))

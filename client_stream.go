@@ -25,7 +25,7 @@ type streamOpening struct {
 	codec   codec.Codec
 	stream  *stream // that was opened
 
-	forward  bool          // a server passes it on
+	forward  bool          // a server forwards it
 	followed *followedCall // of which observers learn, or nil
 }
 

@@ -112,9 +112,9 @@ type compression struct {
 	to         func(registry.Instance) bool
 	mistake    error // an invalid option
 
-	// Of a call that is passed on.
-	passedOn bool
-	received bool // the request came compressed
+	// Of a call that is forwarded.
+	forwarded bool
+	received  bool // the request came compressed
 }
 
 // wants returns ok, and records a mistake if it is false.

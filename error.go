@@ -175,8 +175,8 @@ func refusal(code Code, format string, args ...any) *Error {
 
 // handlerError returns the error to send for err, which a handler or a server interceptor returned.
 func handlerError(err error) *Error {
-	if passed, ok := err.(*passedError); ok { // nothing wraps it
-		return passed.fault
+	if forwarded, ok := err.(*forwardedError); ok { // nothing wraps it
+		return forwarded.fault
 	}
 	out := &Error{Code: CodeOf(err), Outcome: Executed, Message: err.Error(), cause: err}
 	var e *Error

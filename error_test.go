@@ -161,17 +161,17 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-// The error of a call that was passed on keeps its code, details and outcome.
-func TestPassError(t *testing.T) {
-	if err := anser.PassError(nil); err != nil {
+// The error of a call that was forwarded keeps its code, details and outcome.
+func TestForwardError(t *testing.T) {
+	if err := anser.ForwardError(nil); err != nil {
 		t.Error(err)
 	}
-	if err := anser.PassError(io.EOF); err != io.EOF {
+	if err := anser.ForwardError(io.EOF); err != io.EOF {
 		t.Error(err)
 	}
 	s := foreignServer(t)
 	var fault error
-	anser.Handle(s, "Words.Pass", func(context.Context, *word) (*word, error) { return nil, anser.PassError(fault) })
+	anser.Handle(s, "Words.Pass", func(context.Context, *word) (*word, error) { return nil, anser.ForwardError(fault) })
 	f := openForeign(t, s, nil)
 	for _, c := range []struct {
 		in      *anser.Error

@@ -298,7 +298,7 @@ func ExampleCodecs() {
 	// Output: 7 * 8 = 56
 }
 
-// A server in front passes on the calls of a service, and tells the server behind its caller.
+// A server in front forwards the calls of a service, and tells the server behind its caller.
 func ExampleForward() {
 	network := new(ansertest.Network)
 	behind := anser.NewServer(anser.NoSignals())

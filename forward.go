@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// ForwardCall is a call that a server is about to pass on; see [Forward]. It belongs to the call
+// ForwardCall is a call that a server is about to forward; see [Forward]. It belongs to the call
 // and must not be kept.
 type ForwardCall struct {
 	// Method is the name under which the caller knows the method.
@@ -24,7 +24,7 @@ type ForwardCall struct {
 	Set Metadata
 }
 
-// forwarding is a call as the server hands it to the client that passes it on.
+// forwarding is a call as the server hands it to the client that forwards it.
 type forwarding struct {
 	method     string
 	request    wire.Request // as received; its slices are valid until the client returns
@@ -35,7 +35,7 @@ type forwarding struct {
 	end        forwardEnd // of a call with a reply
 }
 
-// forwardEnd gets the result of a call that was passed on. It is called once, on the goroutine
+// forwardEnd gets the result of a call that was forwarded. It is called once, on the goroutine
 // that has read the reply, and must not wait.
 type forwardEnd interface {
 	// forwarded gets the reply, or the error of the call with its trailers in the reply. The
@@ -87,7 +87,7 @@ func setMetadata(block []byte, set Metadata) ([]byte, *Error) {
 	return out, nil
 }
 
-// opaqueCodec is the codec of messages that are passed on: their type is *[]byte, and they are
+// opaqueCodec is the codec of messages that are forwarded: their type is *[]byte, and they are
 // their own encoding, in the codec with this number.
 type opaqueCodec uint8
 
@@ -95,13 +95,13 @@ type opaqueCodec uint8
 func (c opaqueCodec) ID() uint8 { return uint8(c) }
 
 // Name is for error messages.
-func (c opaqueCodec) Name() string { return fmt.Sprintf("codec %d, passed on", uint8(c)) }
+func (c opaqueCodec) Name() string { return fmt.Sprintf("codec %d, forwarded", uint8(c)) }
 
 // Append appends the bytes of a message.
 func (c opaqueCodec) Append(dst []byte, v any) ([]byte, error) {
 	b, ok := v.(*[]byte)
 	if !ok || b == nil {
-		return dst, fmt.Errorf("a message that is passed on is a *[]byte and not a %T", v)
+		return dst, fmt.Errorf("a message that is forwarded is a *[]byte and not a %T", v)
 	}
 	return append(dst, *b...), nil
 }
@@ -110,14 +110,14 @@ func (c opaqueCodec) Append(dst []byte, v any) ([]byte, error) {
 func (c opaqueCodec) Unmarshal(data []byte, v any) error {
 	b, ok := v.(*[]byte)
 	if !ok || b == nil {
-		return fmt.Errorf("a message that is passed on is a *[]byte and not a %T", v)
+		return fmt.Errorf("a message that is forwarded is a *[]byte and not a %T", v)
 	}
 	*b = append((*b)[:0], data...)
 	return nil
 }
 
 // opaqueCompressor has the number of an algorithm that this side does not have. Messages compressed
-// with it can only be passed on.
+// with it can only be forwarded.
 type opaqueCompressor uint8
 
 var errOpaque = errors.New("this side does not have the algorithm")
@@ -134,7 +134,7 @@ func (c opaqueCompressor) Append(dst, _ []byte) ([]byte, error) { return dst, er
 // Decompress fails.
 func (c opaqueCompressor) Decompress(dst, _ []byte, _ int) ([]byte, error) { return dst, errOpaque }
 
-// isOpaque reports whether messages of c can only be passed on.
+// isOpaque reports whether messages of c can only be forwarded.
 func isOpaque(c compress.Compressor) bool {
 	_, opaque := c.(opaqueCompressor)
 	return opaque

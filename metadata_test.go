@@ -100,7 +100,7 @@ func TestMetadata(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	got.Set("New", "x") // the caller owns it
-	// Metadata goes one hop, unless a handler passes it on.
+	// Metadata goes one hop, unless a handler forwards it.
 	if _, err := call(ctx, c, "Spy.Through", ""); err != nil {
 		t.Fatal(err)
 	}

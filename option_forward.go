@@ -2,7 +2,7 @@ package anser
 
 import "context"
 
-// Forward makes the server pass on the calls of methods that it does not serve itself, as a gateway
+// Forward makes the server forward the calls of methods that it does not serve itself, as a gateway
 // does. route chooses the client, and the name of the method there; "" means the same name. The
 // message is not decoded: it goes on in its codec and compression, whether the server has them or
 // not, and so does the reply. The rest of the call goes on too: the time that is left, trace,
@@ -21,19 +21,19 @@ import "context"
 // while it waits for a connection, or if the client has interceptors, rules for the method, or one
 // of the modes [Backup] and [Fork]. Interceptors of the server see the encoded message, a *[]byte
 // in Invocation.Request, and each call has a goroutine then; observers cost little. A client with
-// [Failsafe] or [Failback] cannot pass calls on.
+// [Failsafe] or [Failback] cannot forward calls.
 //
 // A cancel, the loss of the caller's connection and the end of its identity cancel the call there.
-// Shutdown waits for calls that were passed on. The clients must be closed after the server.
-// Messages of streams are passed on piece by piece, no faster than their receiver reads. Calls over
-// other protocols are not passed on, and [AdaptiveLimit] does not count these calls: they wait for
+// Shutdown waits for calls that were forwarded. The clients must be closed after the server.
+// Messages of streams are forwarded piece by piece, no faster than their receiver reads. Calls over
+// other protocols are not forwarded, and [AdaptiveLimit] does not count these calls: they wait for
 // another server and not for this one.
 func Forward(route func(ctx context.Context, call *ForwardCall) (*Client, string, error)) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if !o.wants(route != nil, "anser.Forward: the function is nil") {
 			return
 		}
-		o.passer = newForwarder(func(ctx context.Context, call *ForwardCall) (upstream, string, error) {
+		o.forwarder = newForwarder(func(ctx context.Context, call *ForwardCall) (upstream, string, error) {
 			c, method, err := route(ctx, call)
 			if c == nil {
 				return nil, method, err

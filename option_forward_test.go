@@ -12,14 +12,14 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// passOn runs a server at gw:1 that passes all calls on to a client of target.
-func passOn(t testing.TB, n *ansertest.Network, target string, opts ...anser.ServerOption) (*anser.Server, *anser.Client) {
+// forwardTo runs a server at gw:1 that forwards all calls to a client of target.
+func forwardTo(t testing.TB, n *ansertest.Network, target string, opts ...anser.ServerOption) (*anser.Server, *anser.Client) {
 	t.Helper()
 	up := dial(t, target, anser.Dialer(n.Dial))
-	return passOnTo(t, n, up, opts...), up
+	return forwardToClient(t, n, up, opts...), up
 }
 
-func passOnTo(t testing.TB, n *ansertest.Network, up *anser.Client, opts ...anser.ServerOption) *anser.Server {
+func forwardToClient(t testing.TB, n *ansertest.Network, up *anser.Client, opts ...anser.ServerOption) *anser.Server {
 	t.Helper()
 	s := anser.NewServer(append([]anser.ServerOption{silent, anser.Forward(func(context.Context, *anser.ForwardCall) (*anser.Client, string, error) {
 		return up, "", nil
@@ -35,7 +35,7 @@ func (renamed) ID() uint8 { return 200 }
 
 func (renamed) Fits(any) bool { return true }
 
-// A call that is passed on is the same call there: message, codec, metadata, trace, priority, the
+// A call that is forwarded is the same call there: message, codec, metadata, trace, priority, the
 // time that is left and the number of the attempt arrive, and trailers come back.
 func TestForward(t *testing.T) {
 	network := new(ansertest.Network)
@@ -108,7 +108,7 @@ func TestForward(t *testing.T) {
 	}
 	// What the other server refuses comes back as it is.
 	_, err = call(ctx, c, "Arith.Mul", "x", anser.Codec(renamed{codec.Raw{}}))
-	if e := wantFault(t, err, anser.InvalidArgument, anser.Refused); strings.Contains(e.Message, "passed on") {
+	if e := wantFault(t, err, anser.InvalidArgument, anser.Refused); strings.Contains(e.Message, "forwarded") {
 		t.Error(err)
 	}
 	m := s.Stats().Methods
@@ -120,11 +120,11 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// A method that is added later is served, and no longer passed on.
+// A method that is added later is served, and no longer forwarded.
 func TestForwardUntilServed(t *testing.T) {
 	network := new(ansertest.Network)
 	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
-	s, _ := passOn(t, network, "a:1")
+	s, _ := forwardTo(t, network, "a:1")
 	c := dial(t, "gw:1", anser.Dialer(network.Dial))
 	if out, err := call(context.Background(), c, "Echo.Say", "there"); err != nil || out != "there" {
 		t.Fatal(out, err)

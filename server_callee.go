@@ -27,7 +27,7 @@ type calleeHalf struct {
 	detached  int                         // number of calls in running, and of cancelled ones whose handler has not returned
 	streaming int                         // streams whose handlers have not returned
 
-	unread atomic.Int32 // replies of calls that were passed on, which wait until the client reads
+	unread atomic.Int32 // replies of calls that were forwarded, which wait until the client reads
 }
 
 func (c *calleeHalf) peerInfo() Peer {
@@ -68,8 +68,8 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 	if n.method == nil { // it may have been added since it was named
 		if c.server.table.resolve(n); n.method != nil {
 			c.expect(s, n.method)
-		} else if c.server.o.passer != nil {
-			return false, c.pass(s, n, h, &r, fault)
+		} else if c.server.o.forwarder != nil {
+			return false, c.forward(s, n, h, &r, fault)
 		}
 	}
 	var cd codec.Codec
@@ -113,24 +113,24 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 	return c.accepted.runInline(s, ctx, cd, r.Payload)
 }
 
-// passer passes on calls of methods that the server does not serve; see [Forward].
-type passer interface {
+// callForwarder forwards calls of methods that the server does not serve; see [Forward].
+type callForwarder interface {
 	// announced prepares n for a name that a client gives a number, and reports whether it knows
 	// the name already.
 	announced(n *named, name string) bool
-	// pass handles a REQUEST of such a method, which has the fault as a frame, if any. An error is
-	// one of the connection.
-	pass(c *calleeHalf, s *reading, n *named, h wire.Header, r wire.Request, fault error) error
-	// each calls f for the methods of which calls were passed on, with their counters.
+	// forward handles a REQUEST of such a method, which has the fault as a frame, if any. An error
+	// is one of the connection.
+	forward(c *calleeHalf, s *reading, n *named, h wire.Header, r wire.Request, fault error) error
+	// each calls f for the methods of which calls were forwarded, with their counters.
 	each(f func(m *method))
 }
 
-// pass passes a call on. The request is copied for it, so that other requests need not be on the
-// heap.
+// forward gives a call to the forwarder. The request is copied for it, so that other requests need
+// not be on the heap.
 //
 //go:noinline
-func (c *calleeHalf) pass(s *reading, n *named, h wire.Header, r *wire.Request, fault error) error {
-	return c.server.o.passer.pass(c, s, n, h, *r, fault)
+func (c *calleeHalf) forward(s *reading, n *named, h wire.Header, r *wire.Request, fault error) error {
+	return c.server.o.forwarder.forward(c, s, n, h, *r, fault)
 }
 
 // turnDown answers a call that has no context yet. m is nil if its method is not known.

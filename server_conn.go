@@ -53,7 +53,7 @@ type reading struct {
 
 	methods   []named
 	unknown   int // bytes of the names in methods
-	unlisted  int // methods that are passed on and had no answer when they were called first
+	unlisted  int // methods that are forwarded and had no answer when they were called first
 	hints     int // of the methods that have one
 	lastID    uint64
 	auths     pingLimit // of AUTH frames
@@ -68,13 +68,13 @@ type reading struct {
 
 // named is a method under the name that the client has announced.
 type named struct {
-	name    string // only of a method that was not served when it was announced; "" when there are too many
-	looked  uint64 // version of the table of methods in which the name was looked for
-	foreign bool   // it is called over another protocol
-	hint    string // the method that may have been meant
-	method  *method
-	alias   *alias
-	passed  *method // counts the calls that are passed on, or nil
+	name      string // only of a method that was not served when it was announced; "" when there are too many
+	looked    uint64 // version of the table of methods in which the name was looked for
+	foreign   bool   // it is called over another protocol
+	hint      string // the method that may have been meant
+	method    *method
+	alias     *alias
+	forwarded *method // counts the calls that are forwarded, or nil
 
 	// The decision of the policy, and the identity and the version of the policy that it is valid
 	// for.

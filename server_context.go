@@ -35,13 +35,13 @@ type callContext struct {
 // callExtras is the data that few calls have. The context itself is kept small: one is made per
 // call, and for a small message it is a large part of the garbage.
 type callExtras struct {
-	metadata []byte // a block, or nil
-	trace    *Trace
-	stream   *stream
-	packing  *packing      // nil: the request names no compression
-	key      string        // the idempotency key, or ""
-	protocol *ProtocolCall // nil: the call came over Anser's own protocol
-	passed   stopper       // nil: the server runs the call itself
+	metadata  []byte // a block, or nil
+	trace     *Trace
+	stream    *stream
+	packing   *packing      // nil: the request names no compression
+	key       string        // the idempotency key, or ""
+	protocol  *ProtocolCall // nil: the call came over Anser's own protocol
+	forwarded stopper       // nil: the server runs the call itself
 }
 
 // cancelState is the state that a context needs once its Done is called or a context is derived
@@ -179,8 +179,8 @@ func (c *callContext) end(err error) {
 	for f := range after {
 		go (*f)() // as context.AfterFunc promises
 	}
-	if c.extras != nil && c.extras.passed != nil {
-		c.extras.passed.stop()
+	if c.extras != nil && c.extras.forwarded != nil {
+		c.extras.forwarded.stop()
 	}
 }
 

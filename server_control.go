@@ -55,8 +55,8 @@ func (c *calleeHalf) nameMethod(s *reading, body []byte) error {
 	n := named{looked: c.server.table.version.Load()}
 	if n.method, n.alias = c.server.table.find(name, false); n.method != nil {
 		c.expect(s, n.method)
-	} else if p := c.server.o.passer; p != nil && p.announced(&n, name) {
-		c.expect(s, n.passed)
+	} else if p := c.server.o.forwarder; p != nil && p.announced(&n, name) {
+		c.expect(s, n.forwarded)
 	} else if s.unknown+len(name) <= maxUnknown {
 		s.unknown += len(name)
 		n.name = name

@@ -200,9 +200,9 @@ func (c *calleeHalf) cut(why *Error, calls ...*callContext) {
 	}
 	for _, ctx := range taken {
 		// Before the caller learns of it, so that a call which waits does not run after that. A
-		// stream gets its reason first, below. The end of a call that was passed on needs this
+		// stream gets its reason first, below. The end of a call that was forwarded needs this
 		// lock.
-		if k := ctx.protocolCall(); ctx.stream() == nil && (k == nil || k.stream == nil) && (ctx.extras == nil || ctx.extras.passed == nil) {
+		if k := ctx.protocolCall(); ctx.stream() == nil && (k == nil || k.stream == nil) && (ctx.extras == nil || ctx.extras.forwarded == nil) {
 			ctx.end(context.Canceled)
 		}
 	}

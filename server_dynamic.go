@@ -57,7 +57,7 @@ func (s *Server) HandleDynamic(methods []DynamicMethod, opts ...HandleOption) er
 
 // ReplaceDynamic serves methods in place of those with the names in remove, in one step: no call in
 // between finds neither. Only methods that are Foreign can be removed; calls of them that run go
-// on. With an error nothing has changed. It is for programs that pass calls on and learn of
+// on. With an error nothing has changed. It is for programs that forward calls and learn of
 // methods while they run.
 func (s *Server) ReplaceDynamic(remove []string, methods []DynamicMethod, opts ...HandleOption) error {
 	list, err := dynamicMethods(methods)

@@ -10,15 +10,15 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// upstream is what calls are passed on to: a Client.
+// upstream is what calls are forwarded to: a Client.
 type upstream interface {
-	// forward passes a call on, and does not wait; see [forwarding].
+	// forward forwards a call, and does not wait; see [forwarding].
 	forward(ctx context.Context, f forwarding) stopper
 	// openForward opens the stream that belongs to one of a caller. It may wait for a connection.
 	openForward(ctx context.Context, f forwarding) (*stream, error)
 }
 
-// forwarder passes on the calls of methods that a server does not serve; see [Forward]. Such a call
+// forwarder forwards the calls of methods that a server does not serve; see [Forward]. Such a call
 // passes the checks of every call and is in the tables of its connection, so that cancels, drains,
 // limits and the end of an identity apply to it. It has no goroutine: the goroutine that reads the
 // connection of the caller sends the request, and the one that reads the connection to the other
@@ -47,7 +47,7 @@ func (p *forwarder) announced(n *named, name string) bool {
 	m := p.methods[name]
 	p.mu.RUnlock()
 	if m != nil {
-		n.passed, n.name = m, m.name // which takes no memory of the connection
+		n.forwarded, n.name = m, m.name // which takes no memory of the connection
 	}
 	return m != nil
 }
@@ -78,20 +78,20 @@ func (p *forwarder) list(m *method) {
 // method returns what counts the calls of n, or nil if its name cannot be one.
 func (p *forwarder) method(c *calleeHalf, s *reading, n *named) *method {
 	switch {
-	case n.passed != nil && n.passed.listed.Load():
+	case n.forwarded != nil && n.forwarded.listed.Load():
 	case n.name == "" || strings.HasPrefix(n.name, builtinPrefix):
 		return nil
 	case p.announced(n, n.name):
 		s.unknown -= len(n.name)
-	case n.passed == nil:
+	case n.forwarded == nil:
 		m := p.newMethod(c.server, n.name)
 		if c.expect(s, m); s.unlisted < maxUnlisted {
 			s.unlisted++
-			n.passed = m
+			n.forwarded = m
 		}
 		return m
 	}
-	return n.passed
+	return n.forwarded
 }
 
 // newMethod returns what counts the calls of a name on one connection until it is listed.
@@ -110,7 +110,7 @@ func (p *forwarder) newMethod(srv *Server, name string) *method {
 	return m
 }
 
-func (p *forwarder) pass(c *calleeHalf, s *reading, n *named, h wire.Header, r wire.Request, fault error) error {
+func (p *forwarder) forward(c *calleeHalf, s *reading, n *named, h wire.Header, r wire.Request, fault error) error {
 	m := p.method(c, s, n)
 	var refused *Error
 	if c.auth != nil {
@@ -160,7 +160,7 @@ func (p *forwarder) pass(c *calleeHalf, s *reading, n *named, h wire.Header, r w
 
 var errKeyedMessage = refusal(InvalidArgument, "a stream or oneway call has no idempotency key").WithRetryAfter(RetryNever)
 
-// admit decides whether a call may be passed on, as calleeHalf.admit does. The codec and the
+// admit decides whether a call may be forwarded, as calleeHalf.admit does. The codec and the
 // algorithm of a compressed message need not be known here.
 func (p *forwarder) admit(c *calleeHalf, s *reading, n *named, m *method, flags wire.Flags, r *wire.Request, fault error) (refused *Error, err error) {
 	srv := c.server

@@ -12,8 +12,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// passedCall is a call that is passed on.
-type passedCall struct {
+// forwardedCall is a call that is forwarded.
+type forwardedCall struct {
 	p        *forwarder
 	ctx      *callContext
 	extras   callExtras // saves an allocation
@@ -25,12 +25,12 @@ type passedCall struct {
 	reported bool          // they have got its request
 
 	mu sync.Mutex // guards up
-	up stopper    // nil before the call was passed on, and for a stream
+	up stopper    // nil before the call was forwarded, and for a stream
 }
 
 // newCall makes the context of a call.
-func (p *forwarder) newCall(c *calleeHalf, s *reading, m *method, h wire.Header, r *wire.Request) *passedCall {
-	k := &passedCall{
+func (p *forwarder) newCall(c *calleeHalf, s *reading, m *method, h wire.Header, r *wire.Request) *forwardedCall {
+	k := &forwardedCall{
 		p: p, flags: h.Flags, arrived: s.arrived, ctx: c.newContext(s, m, h, r),
 		call: ForwardCall{Method: m.name, Codec: r.Codec, Stream: h.Flags&wire.FlagStream != 0, Oneway: h.Flags&wire.FlagOneway != 0},
 	}
@@ -40,18 +40,18 @@ func (p *forwarder) newCall(c *calleeHalf, s *reading, m *method, h wire.Header,
 			x.packing.compressor = opaqueCompressor(r.Compression)
 		}
 	}
-	k.extras.passed = k
+	k.extras.forwarded = k
 	k.ctx.extras = &k.extras
 	return k
 }
 
 // opaque reports whether the request is in an algorithm that the server does not have.
-func (k *passedCall) opaque() bool {
+func (k *forwardedCall) opaque() bool {
 	return k.extras.packing != nil && isOpaque(k.extras.packing.compressor)
 }
 
 // stop cancels the call. Its result is dropped if the call is no longer among the open ones.
-func (k *passedCall) stop() {
+func (k *forwardedCall) stop() {
 	k.mu.Lock()
 	up := k.up
 	k.mu.Unlock()
@@ -60,8 +60,8 @@ func (k *passedCall) stop() {
 	}
 }
 
-// start passes the request on.
-func (k *passedCall) start(r *wire.Request, flags wire.Flags) {
+// start forwards the request.
+func (k *forwardedCall) start(r *wire.Request, flags wire.Flags) {
 	ctx := context.Context(k.ctx)
 	var up upstream
 	var method string
@@ -91,7 +91,7 @@ func (k *passedCall) start(r *wire.Request, flags wire.Flags) {
 }
 
 // observe tells the observers of the call, any of which may refuse it. size is that of the request.
-func (k *passedCall) observe(size int) (refused *Error) {
+func (k *forwardedCall) observe(size int) (refused *Error) {
 	srv := k.ctx.conn.server
 	if srv.o.observers == nil {
 		return nil
@@ -110,7 +110,7 @@ func (k *passedCall) observe(size int) (refused *Error) {
 }
 
 // choose asks where the call goes. A panic of the user's code fails only this call.
-func (k *passedCall) choose(ctx context.Context) (up upstream, method string, refused *Error) {
+func (k *forwardedCall) choose(ctx context.Context) (up upstream, method string, refused *Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			refused = k.ctx.conn.server.logPanic(k.ctx, panicForward, p)
@@ -122,7 +122,7 @@ func (k *passedCall) choose(ctx context.Context) (up upstream, method string, re
 	case err != nil:
 		return nil, "", routeError(err)
 	case up == nil:
-		return nil, "", refusal(Unimplemented, "method %q is not served here, and calls of it are not passed on", k.call.Method)
+		return nil, "", refusal(Unimplemented, "method %q is not served here, and calls of it are not forwarded", k.call.Method)
 	case method == "":
 		method = k.call.Method
 	}
@@ -141,7 +141,7 @@ func routeError(err error) *Error {
 }
 
 // forwarding returns the call as the client gets it.
-func (k *passedCall) forwarding(method string, r wire.Request, flags wire.Flags, end forwardEnd) (f forwarding, refused *Error) {
+func (k *forwardedCall) forwarding(method string, r wire.Request, flags wire.Flags, end forwardEnd) (f forwarding, refused *Error) {
 	if k.call.Set != nil {
 		block, fault := setMetadata(r.Metadata, k.call.Set)
 		if fault != nil {
@@ -158,7 +158,7 @@ func (k *passedCall) forwarding(method string, r wire.Request, flags wire.Flags,
 }
 
 // forwarded answers the call.
-func (k *passedCall) forwarded(r forwardReply, fault *Error) {
+func (k *forwardedCall) forwarded(r forwardReply, fault *Error) {
 	ctx, c := k.ctx, k.ctx.conn
 	if fault == nil {
 		fault = c.unfit(&r)
@@ -174,20 +174,20 @@ func (k *passedCall) forwarded(r forwardReply, fault *Error) {
 	}
 	if k.observed != nil {
 		if k.reported {
-			c.server.observeReply(ctx, c.appendPassed(nil, ctx, &r, fault))
+			c.server.observeReply(ctx, c.appendForwarded(nil, ctx, &r, fault))
 		}
 		c.server.endObserved(k.observed, asError(fault), len(r.payload))
 	}
 	ctx.finish()
 	c.server.memory.Give(k.held)
-	c.answerPassed(ctx, &r, fault)
+	c.answerForwarded(ctx, &r, fault)
 }
 
 // toCaller returns an error of the call for its caller, and logs what the caller is not told.
-func (k *passedCall) toCaller(e *Error) *Error {
+func (k *forwardedCall) toCaller(e *Error) *Error {
 	out := e.toCaller()
 	if !e.Remote && out.Message != e.Message {
-		k.ctx.conn.server.log.Debug("a call that was passed on has failed", "method", k.ctx.method.name, "err", e)
+		k.ctx.conn.server.log.Debug("a call that was forwarded has failed", "method", k.ctx.method.name, "err", e)
 	}
 	return out
 }
@@ -207,8 +207,8 @@ func (c *calleeHalf) unfit(r *forwardReply) *Error {
 	return nil
 }
 
-// appendPassed appends the answer of a call.
-func (c *calleeHalf) appendPassed(out []byte, ctx *callContext, r *forwardReply, fault *Error) []byte {
+// appendForwarded appends the answer of a call.
+func (c *calleeHalf) appendForwarded(out []byte, ctx *callContext, r *forwardReply, fault *Error) []byte {
 	flags := r.flags & wire.FlagIdempotent
 	switch {
 	case ctx.oneway:
@@ -227,16 +227,16 @@ func (c *calleeHalf) appendPassed(out []byte, ctx *callContext, r *forwardReply,
 	return out
 }
 
-// answerPassed sends the answer of a call without waiting. Where that is not possible, because the
-// client does not read, the answer is large or the connection may end with it, a goroutine waits,
-// as a worker would.
-func (c *calleeHalf) answerPassed(ctx *callContext, r *forwardReply, fault *Error) {
+// answerForwarded sends the answer of a call without waiting. Where that is not possible, because
+// the client does not read, the answer is large or the connection may end with it, a goroutine
+// waits, as a worker would.
+func (c *calleeHalf) answerForwarded(ctx *callContext, r *forwardReply, fault *Error) {
 	c.mu.Lock()
 	ending := c.accepted != nil && c.accepted.acked // CLOSE may follow, whose writer waits
 	if c.err == nil && (ending || len(r.payload) > loadBuffer || len(c.buf) > maxBuffered && c.writing) {
 		c.background.Add(1)
 		c.mu.Unlock()
-		frame := c.appendPassed(nil, ctx, r, fault)
+		frame := c.appendForwarded(nil, ctx, r, fault)
 		c.server.memory.Force(len(frame))
 		c.unread.Add(1)
 		go func() {
@@ -252,7 +252,7 @@ func (c *calleeHalf) answerPassed(ctx *callContext, r *forwardReply, fault *Erro
 	// A cancelled or lost call is no longer in the table, and its reply is not needed.
 	if c.running.Take(ctx.id) != nil && c.err == nil {
 		before := len(c.buf)
-		c.buf = c.appendPassed(c.buf, ctx, r, fault)
+		c.buf = c.appendForwarded(c.buf, ctx, r, fault)
 		if n := len(c.buf) - before; n > 0 {
 			c.appended += uint64(n)
 			c.flushInBackgroundLocked()

@@ -34,7 +34,7 @@ func waiting(t testing.TB, network *ansertest.Network) (ends chan error) {
 	return ends
 }
 
-// A call that was passed on is cancelled there when its caller cancels, dies, or may no longer make
+// A call that was forwarded is cancelled there when its caller cancels, dies, or may no longer make
 // it, and when its time is over.
 func TestForwardedCallsEnd(t *testing.T) {
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestForwardedCallsEnd(t *testing.T) {
 				ends := waiting(t, network)
 				d, p := new(door), new(policy)
 				p.set("ann Echo.Wait")
-				s, _ := passOn(t, network, "a:1", anser.Authenticate(d), anser.Authorize(p))
+				s, _ := forwardTo(t, network, "a:1", anser.Authenticate(d), anser.Authorize(p))
 				client := dial(t, "gw:1", inMemory(network, showing("ann"))...)
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
@@ -105,7 +105,7 @@ func TestForwardAuthorizes(t *testing.T) {
 func TestForwardedCallerDies(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		ends := waiting(t, network)
-		s, _ := passOn(t, network, "a:1")
+		s, _ := forwardTo(t, network, "a:1")
 		p := rawClient(t, network, "gw:1")
 		p.Send(wire.AppendMethod(nil, 1, "Echo.Wait"), wirepeer.Request(1, 1, []byte("x")))
 		<-ends
@@ -120,14 +120,14 @@ func TestForwardedCallerDies(t *testing.T) {
 	})
 }
 
-// A drain waits for the calls that were passed on.
+// A drain waits for the calls that were forwarded.
 func TestForwardDrains(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Slow": func(_ context.Context, in *[]byte) (*[]byte, error) {
 			time.Sleep(5 * time.Second)
 			return in, nil
 		}})
-		s, _ := passOn(t, network, "a:1")
+		s, _ := forwardTo(t, network, "a:1")
 		c := dial(t, "gw:1", anser.Dialer(network.Dial))
 		f := anser.Go[[]byte](context.Background(), c, "Echo.Slow", text("hello"))
 		time.Sleep(time.Second)
@@ -144,11 +144,11 @@ func TestForwardDrains(t *testing.T) {
 	})
 }
 
-// The limits of the server count calls that were passed on.
+// The limits of the server count calls that were forwarded.
 func TestForwardLimits(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		ends := waiting(t, network)
-		s, _ := passOn(t, network, "a:1", anser.MaxInFlight(1), anser.MaxMessage(1000))
+		s, _ := forwardTo(t, network, "a:1", anser.MaxInFlight(1), anser.MaxMessage(1000))
 		c := dial(t, "gw:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Failfast))
 		f := anser.Go[[]byte](context.Background(), c, "Echo.Wait", text("x"))
 		<-ends
@@ -173,7 +173,7 @@ func TestForwardToASlowReader(t *testing.T) {
 		out := make([]byte, 32<<10)
 		return &out, nil
 	}})
-	s, _ := passOn(t, network, "a:1", anser.MaxCalls(200))
+	s, _ := forwardTo(t, network, "a:1", anser.MaxCalls(200))
 	p := rawClient(t, network, "gw:1")
 	p.Send(wire.AppendMethod(nil, 1, "Echo.Large"))
 	const all = 1000
@@ -219,7 +219,7 @@ func TestForwardToASlowReader(t *testing.T) {
 func TestForwardSizes(t *testing.T) {
 	network := new(ansertest.Network)
 	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
-	passOn(t, network, "a:1")
+	forwardTo(t, network, "a:1")
 	c := dial(t, "gw:1", anser.Dialer(network.Dial))
 	for _, size := range []int{0, 1, 1000, 64 << 10, 65<<10 + 1, 1 << 20, 4 << 20} {
 		in := string(bytes.Repeat([]byte{7}, size))
@@ -288,7 +288,7 @@ func TestForwardMetadataLimits(t *testing.T) {
 func TestForwardInventedNames(t *testing.T) {
 	network := new(ansertest.Network)
 	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
-	s, _ := passOn(t, network, "a:1")
+	s, _ := forwardTo(t, network, "a:1")
 	p := rawClient(t, network, "gw:1")
 	const names = 1000
 	for i := range uint32(names) {
@@ -308,12 +308,12 @@ func TestForwardInventedNames(t *testing.T) {
 	}
 }
 
-// Observers of the server see calls that are passed on, and may refuse them.
+// Observers of the server see calls that are forwarded, and may refuse them.
 func TestForwardObservers(t *testing.T) {
 	network := new(ansertest.Network)
 	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
 	seen := make(chan anser.MessageInfo, 10)
-	passOn(t, network, "a:1", anser.Observe(anser.Observer{
+	forwardTo(t, network, "a:1", anser.Observe(anser.Observer{
 		Request: func(_ context.Context, m anser.MessageInfo) error {
 			if m.Bytes == 3 {
 				return anser.Errorf(anser.PermissionDenied, "not three")
@@ -345,7 +345,7 @@ const maxForwardAllocs = 3
 func TestAllocationsOfForward(t *testing.T) {
 	network := new(ansertest.Network)
 	rawServer(t, network.Listen("a:1"), answer)
-	passOn(t, network, "a:1")
+	forwardTo(t, network, "a:1")
 	p := rawClient(t, network, "gw:1")
 	p.Send(wire.AppendMethod(nil, 1, "Echo.Say"))
 	request := wirepeer.Request(0, 1, make([]byte, 64))
@@ -362,7 +362,7 @@ func TestAllocationsOfForward(t *testing.T) {
 		}
 	})
 	if n > maxForwardAllocs {
-		t.Errorf("a call that is passed on costs the server %v allocations, want %d at most", n, maxForwardAllocs)
+		t.Errorf("a call that is forwarded costs the server %v allocations, want %d at most", n, maxForwardAllocs)
 	} else {
 		t.Logf("%v allocations a call", n)
 	}

@@ -53,7 +53,7 @@ type method struct {
 	sides      sides           // of a stream method
 	contract   *methodContract // nil without a schema
 	largeReply atomic.Bool     // the last reply was large; kept for observers
-	listed     atomic.Bool     // its calls are passed on, and one was answered
+	listed     atomic.Bool     // its calls are forwarded, and one was answered
 	// Of a dynamic method: its schema, or nil, and the name that it has there, or "" for its own.
 	source       *contract.Source
 	contractName string

@@ -33,7 +33,7 @@ func (s *Server) observeCall(ctx *callContext, arrived mono.Time, size int) obse
 	m := ctx.method
 	x.arrived, x.last = arrived, mono.Now()
 	x.info = CallInfo{
-		Server: true, Method: m.name, Stream: ctx.isStream(), Oneway: ctx.oneway, Forward: ctx.extras != nil && ctx.extras.passed != nil,
+		Server: true, Method: m.name, Stream: ctx.isStream(), Oneway: ctx.oneway, Forward: ctx.extras != nil && ctx.extras.forwarded != nil,
 		Attempt: int(ctx.attempt), RequestBytes: size, Queue: max(x.last.Sub(arrived), 0),
 	}
 	x.ctx = s.o.observers.callBegan(ctx, &x.info)

@@ -59,7 +59,7 @@ type serverOptions struct {
 	authorizer     Authorizer // nil: every client may call every method
 	addresses      addressRules
 	protocols      []Protocol
-	passer         passer // nil: calls of other methods are refused
+	forwarder      callForwarder // nil: calls of other methods are refused
 	samplers       samplers
 }
 

@@ -147,8 +147,8 @@ func (s *Server) Stats() ServerStats {
 			out.DeprecatedAliases[name] = a.uses.Load()
 		}
 	})
-	if s.o.passer != nil {
-		s.o.passer.each(func(m *method) {
+	if s.o.forwarder != nil {
+		s.o.forwarder.each(func(m *method) {
 			sum, served := out.Methods[m.name] // for other protocols
 			if !served {
 				sum.Limits = m.limits.stats()

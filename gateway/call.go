@@ -94,7 +94,7 @@ func (p *passing) ended(err error) error {
 	if e, ok := errors.AsType[*anser.Error](err); ok && e.Outcome == anser.NotSent {
 		p.gateway.counts.unreachable.Add(1)
 	}
-	return anser.PassError(err)
+	return anser.ForwardError(err)
 }
 
 func setTrailers(ctx context.Context, trailers anser.Metadata) {

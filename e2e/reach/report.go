@@ -208,9 +208,9 @@ func (r *report) print(w io.Writer) error {
 		}
 	}
 	if len(r.Forward) > 0 {
-		heading(t, "calls that a server passes on, against direct ones", "server CPU")
+		heading(t, "calls that a server forwards, against direct ones", "server CPU")
 		for _, c := range r.Forward {
-			c.print(t, fmt.Sprintf("passed on, c=%d", c.Callers), fmt.Sprintf("direct, c=%d", c.Callers))
+			c.print(t, fmt.Sprintf("forwarded, c=%d", c.Callers), fmt.Sprintf("direct, c=%d", c.Callers))
 		}
 	}
 	if len(r.Gateway) > 0 {

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// relay passes the messages of two streams on to each other until up has ended, and returns nil
-// after success. down was opened by the peer, and up by this side in its name. Messages are passed
-// on in the pieces in which they arrive, and stay encoded. A piece is taken only when the other
-// stream has taken the one before, so the credit of one side depends on how fast the other reads:
-// what waits here is bounded by the window of each stream.
-func relay(down, up *stream) error {
-	var failed error // why down cannot be passed on
+// forwardStream forwards the messages of two streams to each other until up has ended, and returns
+// nil after success. down was opened by the peer, and up by this side in its name. Messages are
+// forwarded in the pieces in which they arrive, and stay encoded. A piece is taken only when the
+// other stream has taken the one before, so the credit of one side depends on how fast the other
+// reads: what waits here is bounded by the window of each stream.
+func forwardStream(down, up *stream) error {
+	var failed error // why down cannot be forwarded
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		err := down.passTo(up)
+		err := down.forwardTo(up)
 		if err == nil {
 			up.closeSendOfClient() // an error is that of the stream
 			return
@@ -22,9 +22,9 @@ func relay(down, up *stream) error {
 		failed = err
 		up.side.refuse(up, asFault(err))
 	})
-	err := up.passTo(down)
+	err := up.forwardTo(down)
 	if err != nil {
-		up.side.refuse(up, asFault(err)) // unless it has ended, it cannot be passed on
+		up.side.refuse(up, asFault(err)) // unless it has ended, it cannot be forwarded
 	}
 	down.stopReceiving(errRelayed)
 	wg.Wait()
@@ -45,8 +45,9 @@ func asFault(err error) *Error {
 	return failure(Unavailable, OutcomeUnknown, PhaseNone, err, "%v", err)
 }
 
-// passTo passes all messages on to another stream, and returns nil when the last one was passed on.
-func (st *stream) passTo(to *stream) error {
+// forwardTo forwards all messages to another stream, and returns nil when the last one was
+// forwarded.
+func (st *stream) forwardTo(to *stream) error {
 	st.taking.Lock()
 	defer st.taking.Unlock()
 	to.turn.Lock()
@@ -64,7 +65,7 @@ func (st *stream) passTo(to *stream) error {
 		more, compression := flags&recordMore != 0, uint8(0)
 		if size += len(payload); size > st.limit {
 			st.hit(limitMessage)
-			return st.giveUp(failure(ResourceExhausted, OutcomeUnknown, PhaseDecode, nil, "a message is over the limit of %d bytes of what passes it on (anser.MaxMessage)", st.limit))
+			return st.giveUp(failure(ResourceExhausted, OutcomeUnknown, PhaseDecode, nil, "a message is over the limit of %d bytes of what forwards it (anser.MaxMessage)", st.limit))
 		}
 		switch packed := flags&recordPacked != 0; {
 		case packed && repack:

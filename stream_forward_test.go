@@ -17,7 +17,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A stream that is passed on is the same stream there: messages of all sizes in both directions,
+// A stream that is forwarded is the same stream there: messages of all sizes in both directions,
 // half-close, end, error, details and trailers.
 func TestForwardStreams(t *testing.T) {
 	network := new(ansertest.Network)
@@ -36,7 +36,7 @@ func TestForwardStreams(t *testing.T) {
 			return anser.SetTrailer(ctx, "took", "7")
 		},
 	})
-	s, _ := passOn(t, network, "a:1")
+	s, _ := forwardTo(t, network, "a:1")
 	c := dial(t, "gw:1", anser.Dialer(network.Dial))
 	ctx := anser.WithMetadata(context.Background(), anser.Metadata{"say": "hello"})
 	st := open(t, ctx, c, "Chat.Talk")
@@ -106,7 +106,7 @@ func TestForwardBackpressure(t *testing.T) {
 			},
 			"Chat.Pour": func(_ context.Context, st *bytesStream) error { return pour(st) },
 		}, windows)
-		passOnTo(t, network, dial(t, "a:1", anser.Dialer(network.Dial), windows), windows)
+		forwardToClient(t, network, dial(t, "a:1", anser.Dialer(network.Dial), windows), windows)
 		c := dial(t, "gw:1", anser.Dialer(network.Dial), windows)
 		method := "Chat.Pour"
 		if up {
@@ -170,7 +170,7 @@ func TestForwardedStreamsEnd(t *testing.T) {
 					ends <- err
 					return err
 				}})
-				s, up := passOn(t, network, "a:1")
+				s, up := forwardTo(t, network, "a:1")
 				client := dial(t, "gw:1", anser.Dialer(network.Dial))
 				st := open(t, context.Background(), client, "Chat.Idle")
 				say(t, st, "x")
@@ -202,7 +202,7 @@ func TestForwardedStreamIsCutOff(t *testing.T) {
 		}})
 		p := new(policy)
 		p.set("ann Chat.Idle")
-		s, _ := passOn(t, network, "a:1", anser.Authenticate(new(door)), anser.Authorize(p))
+		s, _ := forwardTo(t, network, "a:1", anser.Authenticate(new(door)), anser.Authorize(p))
 		st := open(t, context.Background(), dial(t, "gw:1", inMemory(network, showing("ann"))...), "Chat.Idle")
 		say(t, st, "x")
 		time.Sleep(time.Second)
@@ -226,7 +226,7 @@ func TestForwardedStreamIsLost(t *testing.T) {
 			p.NextOf(wire.TypeData)
 			p.Conn.Close()
 		})
-		s, _ := passOn(t, network, "a:1")
+		s, _ := forwardTo(t, network, "a:1")
 		st := open(t, context.Background(), dial(t, "gw:1", anser.Dialer(network.Dial)), "Chat.Idle")
 		say(t, st, "x")
 		_, err := st.Recv()
@@ -238,7 +238,7 @@ func TestForwardedStreamIsLost(t *testing.T) {
 	})
 }
 
-// Compressed messages are passed on as they are, also by a server without the algorithm, and
+// Compressed messages are forwarded as they are, also by a server without the algorithm, and
 // decompressed for a server that does not have it.
 func TestForwardCompressedStreams(t *testing.T) {
 	gzip := compress.BuiltIn()[0]
@@ -246,7 +246,7 @@ func TestForwardCompressedStreams(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		there bool // the other server has the algorithm
-	}{{"passed on", true}, {"decompressed", false}} {
+	}{{"forwarded", true}, {"decompressed", false}} {
 		t.Run(c.name, func(t *testing.T) {
 			network := new(ansertest.Network)
 			accepts := func(yes bool) anser.ServerOption {
@@ -256,7 +256,7 @@ func TestForwardCompressedStreams(t *testing.T) {
 				return anser.AcceptCompression()
 			}
 			behind := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Talk": talk}, accepts(c.there))
-			s, _ := passOn(t, network, "a:1")
+			s, _ := forwardTo(t, network, "a:1")
 			client := dial(t, "gw:1", anser.Dialer(network.Dial), anser.Compress(gzip, anser.Forced))
 			st := open(t, context.Background(), client, "Chat.Talk")
 			say(t, st, message, "short")
@@ -278,7 +278,7 @@ func TestForwardCompressedStreams(t *testing.T) {
 	}
 }
 
-// A server without the algorithm of a message can only pass it on.
+// A server without the algorithm of a message can only forward it.
 func TestForwardUnknownCompression(t *testing.T) {
 	gzip := compress.BuiltIn()[0]
 	packed, err := gzip.Append(nil, []byte("hello"))
@@ -292,7 +292,7 @@ func TestForwardUnknownCompression(t *testing.T) {
 			accepts = anser.AcceptCompression(gzip)
 		}
 		serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Talk": talk}, accepts)
-		passOn(t, network, "a:1", anser.AcceptCompression())
+		forwardTo(t, network, "a:1", anser.AcceptCompression())
 		p := rawClient(t, network, "gw:1")
 		request := wire.Request{Method: 1, Codec: 1, Compression: gzip.ID(), Priority: 2, Payload: packed}
 		p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), wire.AppendMethod(nil, 2, "Chat.Talk"))
@@ -328,11 +328,11 @@ func TestForwardUnknownCompression(t *testing.T) {
 	}
 }
 
-// A message over the limit of the server that passes it on ends the stream on both sides.
+// A message over the limit of the server that forwards it ends the stream on both sides.
 func TestForwardStreamLimit(t *testing.T) {
 	network := new(ansertest.Network)
 	behind := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Talk": talk})
-	passOn(t, network, "a:1", anser.MaxMessage(50<<10))
+	forwardTo(t, network, "a:1", anser.MaxMessage(50<<10))
 	p := rawClient(t, network, "gw:1")
 	piece := make([]byte, 16<<10)
 	frame := wire.AppendDataHead(nil, 1, wire.FlagMore, 1, 0)
