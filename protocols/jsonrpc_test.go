@@ -43,7 +43,7 @@ func TestJSONRPCHeaders(t *testing.T) {
 			"no deadline":        {one("Arith.Time", "{}"), nil, 200, `"result":"false"`},
 			"deadline passes":    {one("Arith.Wait", "{}"), []string{"Request-Timeout", "0.05"}, 200, `"code":"deadline_exceeded"`},
 			"no time":            {call, []string{"Request-Timeout", "soon"}, 200, "Request-Timeout is not a number of seconds"},
-			"hexadecimal time":    {call, []string{"Request-Timeout", "0x1p10"}, 200, "Request-Timeout is not a number of seconds"},
+			"hexadecimal time":   {call, []string{"Request-Timeout", "0x1p10"}, 200, "Request-Timeout is not a number of seconds"},
 			"gzip":               {packed(call), []string{"Content-Encoding", "gzip"}, 200, `{"jsonrpc":"2.0","result":{"C":56},"id":1}`},
 			"gzip of a batch":    {packed("[" + call + "," + call + "]"), []string{"Content-Encoding", "gzip"}, 200, `"id":1},{`},
 			"gzip of nothing":    {"x", []string{"Content-Encoding", "gzip"}, 400, `"code":-32000,"message":"the request: decompress`},

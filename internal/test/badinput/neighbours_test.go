@@ -38,8 +38,9 @@ func TestNeighbours(t *testing.T) {
 		t.Run(over.name, func(t *testing.T) {
 			g := newTarget(t, over, anser.MaxInFlight(100_000)) // one client alone may use up the default
 			g.settle(t)
-			// Every row is measured over the first transport and one other, as numbers decide: what a
-			// row costs the server comes after the transport. TestBadClients sends it over all.
+			// Every row is measured over the first transport and one other, which its number
+			// decides: what a row costs the server comes after the transport. TestBadClients sends
+			// it over all.
 			measured := func(r row) bool { return r.sentQuickly() && (i == 0 || i-1 == r.number%(len(transports)-1)) }
 			each(t, false, measured, func(t *testing.T, r row) {
 				holdRatio(t, func() time.Duration {
