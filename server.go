@@ -248,10 +248,13 @@ func (s *Server) accept(nc net.Conn, check bool) {
 	}
 	s.mu.Lock()
 	if s.closed {
-		s.mu.Unlock()
-		g.Leave()
-		nc.Close()
-		return
+		if s.isEmptyLocked() {
+			s.mu.Unlock()
+			g.Leave()
+			nc.Close()
+			return
+		}
+		nc.SetReadDeadline(time.Now().Add(lastWord)) // as stop does
 	}
 	full := len(s.live)+len(s.raw) >= s.o.maxConns
 	s.raw[g] = nc
@@ -303,12 +306,18 @@ func (s *Server) restLocked() {
 }
 
 func (s *Server) checkEmptyLocked() {
-	if s.empty != nil && len(s.live)+len(s.raw) == 0 {
-		select {
-		case <-s.empty:
-		default:
-			close(s.empty)
-		}
+	if s.empty != nil && len(s.live)+len(s.raw) == 0 && !s.isEmptyLocked() {
+		close(s.empty)
+	}
+}
+
+// isEmptyLocked reports whether the server, which is closed, has had its last connection.
+func (s *Server) isEmptyLocked() bool {
+	select {
+	case <-s.empty:
+		return true
+	default:
+		return false
 	}
 }
 

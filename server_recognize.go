@@ -42,7 +42,9 @@ type ProtocolChecker interface {
 
 // Incoming is a connection that begins with a [Protocol].
 type Incoming struct {
-	// Conn is the connection, after the TLS handshake if there is one. It has no deadlines.
+	// Conn is the connection, after the TLS handshake if there is one. It has no deadlines, unless
+	// the server shuts down: then OpenConn returns ErrServerClosed, and there is a second to tell
+	// the client, if the protocol can.
 	Conn net.Conn
 	// Begin are bytes of the client that were read already.
 	Begin []byte
@@ -188,20 +190,28 @@ func (s *Server) unrecognized(begin []byte) error {
 	return fmt.Errorf("it begins with % X, which is none of the protocols of this port: Anser, %s", begin, strings.Join(names, ", "))
 }
 
+// lastWord is the time in which a protocol can tell a client that it came too late.
+const lastWord = time.Second
+
 // serveProtocol serves a connection of another protocol.
 func (s *Server) serveProtocol(p Protocol, nc net.Conn, st *reading, c *serverConn, g *handshakes.Pending) {
+	leave := func() { // OpenConn counts it
+		delete(s.raw, g)
+		s.checkEmptyLocked()
+	}
 	s.mu.Lock()
-	delete(s.raw, g) // OpenConn counts it
-	closed := s.closed
-	if !closed {
+	if s.closed {
+		nc.SetDeadline(time.Now().Add(lastWord))
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			leave()
+		}()
+	} else {
 		nc.SetDeadline(time.Time{}) // under the lock: stop sets one for connections in raw
+		leave()
 	}
-	s.checkEmptyLocked()
 	s.mu.Unlock()
-	if closed {
-		nc.Close()
-		return
-	}
 	in := Incoming{Conn: c.nc, Begin: st.buf[st.r:st.w], Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr(), accepted: true}}
 	if sc, ok := c.nc.(secured); ok {
 		in.Peer.TLS = new(sc.ConnectionState())

@@ -98,7 +98,7 @@ func (s *Server) stop(ctx context.Context) {
 		(*l).Close()
 	}
 	for _, nc := range s.raw {
-		nc.SetReadDeadline(time.Now().Add(time.Second))
+		nc.SetReadDeadline(time.Now().Add(lastWord))
 	}
 	s.checkEmptyLocked()
 }

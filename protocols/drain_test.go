@@ -40,6 +40,43 @@ func TestDrainLetsRequestsArrive(t *testing.T) {
 	}
 }
 
+// A request on a connection that the server has accepted just before a drain is refused with an
+// answer: without one its client could not know that it did not run.
+func TestDrainAnswersNewConnections(t *testing.T) {
+	s, address := serve(t)
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	io.WriteString(nc, "PO")
+	anser.Handle(s, "Arith.One", func(context.Context, *args) (*reply, error) { return &reply{1}, nil })
+	if ask(t, idleConn(t, address)) { // which was accepted later
+		t.Fatal("it drains already")
+	}
+	down := make(chan error, 1)
+	go func() { down <- s.Shutdown(t.Context()) }()
+	for {
+		more, err := net.Dial("tcp", address)
+		if err != nil {
+			break
+		}
+		more.Close()
+	}
+	io.WriteString(nc, "ST /Arith.One HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+	resp, err := http.ReadResponse(bufio.NewReader(nc), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if b, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 503 || resp.Header.Get("Anser-Outcome") != "refused" || !resp.Close {
+		t.Errorf("%d %q, %v", resp.StatusCode, b, err)
+	}
+	if err := <-down; err != nil {
+		t.Error(err)
+	}
+}
+
 // idleConn returns a connection on which one request was answered.
 func idleConn(t *testing.T, address string) net.Conn {
 	t.Helper()

@@ -310,6 +310,9 @@ func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 		}
 	})
 	if err != nil {
+		if errors.Is(err, anser.ErrServerClosed) {
+			return refuseHTTP1(l)
+		}
 		return err
 	}
 	server.BaseContext = func(net.Listener) context.Context { return host.NewContext(context.Background(), h) }
@@ -319,4 +322,18 @@ func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 		return nil
 	}
 	return err
+}
+
+// refuseHTTP1 answers the request of a client that has come too late, which cannot know otherwise
+// that it did not run.
+func refuseHTTP1(l *oneConn) error {
+	server := &http.Server{MaxHeaderBytes: maxHeader, ReadTimeout: farewell, WriteTimeout: farewell, ErrorLog: discard}
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		WriteError(w, anser.Refuse(anser.Unavailable, "the server shuts down: call another one"))
+	})
+	server.SetKeepAlivesEnabled(false)
+	if err := server.Serve(l); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
 }
