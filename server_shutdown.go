@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -86,6 +87,14 @@ func (s *Server) graceUntil(by time.Time) time.Duration {
 
 // stop closes the listeners and accepts no more connections. ctx is the context of Shutdown.
 func (s *Server) stop(ctx context.Context) {
+	s.mu.Lock()
+	listeners := slices.Collect(maps.Keys(s.listeners))
+	s.mu.Unlock()
+	for _, l := range listeners {
+		for _, nc := range sysconn.Pending(*l) { // which the system would reset
+			s.accept(nc, true)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
