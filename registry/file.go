@@ -236,3 +236,13 @@ func readAtMost(path string, limit int64) ([]byte, error) {
 	}
 	return data, err
 }
+
+// Leases implements [LeaseReader]: no record of a file expires.
+func (f *File) Leases(ctx context.Context, service string) ([]Lease, error) {
+	list, err := List(ctx, f, service)
+	leases := make([]Lease, len(list))
+	for i := range list {
+		leases[i].Key = list[i].Key()
+	}
+	return leases, err
+}
