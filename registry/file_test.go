@@ -409,3 +409,18 @@ func TestFileFollowSaysTroubleAndItsEnd(t *testing.T) {
 		}
 	})
 }
+
+func TestFileLeasesDoNotEnd(t *testing.T) {
+	f, err := registry.NewFile(filepath.Join(t.TempDir(), "services.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Register(t.Context(), registry.Instance{Service: "arith", Address: "h:1"}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := f.Leases(t.Context(), "arith")
+	if err != nil || len(list) != 1 || list[0] != (registry.Lease{Key: "h:1"}) {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
