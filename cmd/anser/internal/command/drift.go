@@ -3,8 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/anser-rpc/anser"
@@ -17,34 +15,12 @@ import (
 func driftLines(services []target.Service) []string {
 	var lines []string
 	for _, s := range services {
-		instances := make(map[string]map[string][]string) // by method, then by fingerprint
-		for _, in := range s.Instances {
-			for tag, value := range in.Tags {
-				service, ok := strings.CutPrefix(tag, anser.ContractTag)
-				if !ok {
-					continue
-				}
-				for pair := range strings.SplitSeq(value, ",") {
-					method, print, _ := strings.Cut(pair, "=")
-					name := service + "." + method
-					if instances[name] == nil {
-						instances[name] = make(map[string][]string)
-					}
-					instances[name][print] = append(instances[name][print], in.Key())
-				}
-			}
+		prints := make(map[string]map[string]string)
+		for i := range s.Instances {
+			prints[s.Instances[i].Key()] = target.Fingerprints(&s.Instances[i])
 		}
-		for _, name := range slices.Sorted(maps.Keys(instances)) {
-			prints := instances[name]
-			if len(prints) < 2 {
-				continue
-			}
-			var groups []string
-			for _, print := range slices.Sorted(maps.Keys(prints)) {
-				slices.Sort(prints[print])
-				groups = append(groups, strings.Join(prints[print], ", "))
-			}
-			lines = append(lines, fair.Render("contracts differ")+fmt.Sprintf(": %s of service %s: %s", name, s.Name, strings.Join(groups, " against ")))
+		for _, d := range target.DriftOf(prints) {
+			lines = append(lines, fair.Render("contracts differ")+fmt.Sprintf(": %s of service %s: %s", d.Method, s.Name, &d))
 		}
 	}
 	if len(lines) > 0 {
