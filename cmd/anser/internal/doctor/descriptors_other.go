@@ -1,0 +1,6 @@
+//go:build !unix
+
+package doctor
+
+// descriptors are not limited.
+func descriptors() uint64 { return 0 }

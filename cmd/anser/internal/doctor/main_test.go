@@ -1,0 +1,157 @@
+package doctor_test
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/cmd/anser/internal/demo/arith"
+	"github.com/anser-rpc/anser/cmd/anser/internal/doctor"
+	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+)
+
+func TestMain(m *testing.M) {
+	os.Unsetenv(target.RegistryVariable)
+	goleak.VerifyTestMain(m)
+}
+
+// patient waits long for a busy machine; hasty is for steps that never end, whatever the time.
+var (
+	patient = &doctor.Config{Timeout: time.Minute}
+	hasty   = &doctor.Config{Timeout: 3 * time.Second}
+)
+
+var silent = anser.Logger(slog.New(slog.DiscardHandler))
+
+// serve starts a server with the methods of arith until the test ends, and returns its address.
+func serve(t *testing.T, opts ...anser.ServerOption) string {
+	t.Helper()
+	s := anser.NewServer(append([]anser.ServerOption{silent, anser.NoSignals()}, opts...)...)
+	if err := arith.Register(s); err != nil {
+		t.Fatal(err)
+	}
+	return listen(t, s)
+}
+
+func listen(t *testing.T, s *anser.Server) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-served; !errors.Is(err, anser.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// plainServer runs f for each connection to an address, until the test ends.
+func plainServer(t *testing.T, f func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer nc.Close()
+				f(nc)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		wg.Wait()
+	})
+	return l.Addr().String()
+}
+
+// discard reads until the other side ends.
+func discard(nc net.Conn) {
+	for buf := make([]byte, 4096); ; {
+		if _, err := nc.Read(buf); err != nil {
+			return
+		}
+	}
+}
+
+// unused returns an address on which no process listens.
+func unused(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// examine examines one address.
+func examine(t *testing.T, c *doctor.Config, address string) *doctor.Group {
+	t.Helper()
+	groups, err := c.Target(t.Context(), address)
+	if err != nil || len(groups) != 1 {
+		t.Fatalf("%d groups, %v", len(groups), err)
+	}
+	return groups[0]
+}
+
+// expect checks that the group has a finding of that check and status with the parts in its text or
+// advice, and that every finding that is no success says what to do.
+func expect(t *testing.T, g *doctor.Group, check string, s doctor.Status, parts ...string) {
+	t.Helper()
+	found := false
+	for _, f := range g.Findings {
+		if (f.Status == doctor.Fail || f.Status == doctor.Warn) && f.Advice == "" {
+			t.Errorf("no advice: %+v", f)
+		}
+		all := f.Subject + ": " + f.Text + " → " + f.Advice
+		matches := f.Check == check && f.Status == s
+		for _, part := range parts {
+			matches = matches && strings.Contains(all, part)
+		}
+		found = found || matches
+	}
+	if !found {
+		t.Errorf("there is no finding %s %s with %q:\n%s", check, s, parts, text(g))
+	}
+}
+
+// without checks that the group has no finding of the statuses.
+func without(t *testing.T, g *doctor.Group, statuses ...doctor.Status) {
+	t.Helper()
+	for _, f := range g.Findings {
+		for _, s := range statuses {
+			if f.Status == s {
+				t.Errorf("%+v", f)
+			}
+		}
+	}
+}
+
+func text(g *doctor.Group) string {
+	var b strings.Builder
+	for _, f := range g.Findings {
+		b.WriteString(string(f.Status) + " " + f.Check + " " + f.Subject + ": " + f.Text + " → " + f.Advice + "\n")
+	}
+	return b.String()
+}
