@@ -70,6 +70,7 @@ func TestRegistries(t *testing.T) {
 			url := test.scheme + "://" + address
 			everyCommand(t, "arith", url, at)
 			run(t, "ls", "--registry", url, "--timeout", "20s").expect(t, 0, "arith-1", at, "north", "2.0")
+			run(t, "doctor", "arith", "--registry", url).expect(t, 0, "registry "+url, "lists ", "service arith", "1 instance answers")
 			run(t, "ls", "nope", "--registry", url, "--timeout", "20s").expect(t, 1, `there is no service "nope": the registry has `)
 			run(t, "__complete", "call", "--registry", url, "").expect(t, 0, "arith\n")
 			if !test.keeps {

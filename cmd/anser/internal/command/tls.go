@@ -1,6 +1,7 @@
 package command
 
 import (
+	"crypto/tls"
 	"fmt"
 	"os"
 
@@ -54,6 +55,15 @@ func (f *tlsFlags) options() ([]anser.DialOption, error) {
 
 // secure returns the options of anser.Dial for the TLS flags.
 func (f *tlsFlags) secure() ([]anser.DialOption, error) {
+	config, err := f.config()
+	if err != nil || config == nil {
+		return nil, err
+	}
+	return []anser.DialOption{anser.TLS(config)}, nil
+}
+
+// config returns the configuration for the TLS flags, or nil without any.
+func (f *tlsFlags) config() (*tls.Config, error) {
 	if !f.on && len(f.ca) == 0 && f.cert == "" && f.key == "" && f.serverName == "" {
 		return nil, nil
 	}
@@ -62,5 +72,5 @@ func (f *tlsFlags) secure() ([]anser.DialOption, error) {
 		return nil, err
 	}
 	config.ServerName = f.serverName
-	return []anser.DialOption{anser.TLS(config)}, nil
+	return config, nil
 }
