@@ -44,7 +44,7 @@ type Call struct {
 // newCall returns the record of a call.
 func (m *Meter) newCall(ctx context.Context, c *anser.CallInfo, code anser.Code, name string) *Call {
 	r := &Call{
-		Time: time.Now(), Side: "client", Target: c.Target, Method: name, Stream: c.Stream, Oneway: c.Oneway, Forward: c.Forward,
+		Time: time.Now(), Side: "client", Target: TargetName(c.Target), Method: name, Stream: c.Stream, Oneway: c.Oneway, Forward: c.Forward,
 		Peer: c.Address, Attempt: c.Attempt, Code: code, Duration: c.Duration, Queue: c.Queue, Decode: c.Decode,
 		Handle: c.Handle, Encode: c.Encode, RequestBytes: c.RequestBytes, ReplyBytes: c.ReplyBytes,
 	}

@@ -17,7 +17,7 @@ type Snapshot struct {
 // Method has what was measured of a method.
 type Method struct {
 	Server bool   // the calls of servers; otherwise those of clients
-	Target string // on the client, the target that was dialed
+	Target string // on the client, the target that was dialed; see [TargetName]
 	Name   string // or [Other]
 	Codes  []Series
 
@@ -64,7 +64,7 @@ func (m *Method) Times() (h Histogram) {
 func (m *Meter) Snapshot() Snapshot {
 	s := Snapshot{Time: time.Now()}
 	add := func(of *side, server bool) {
-		of.each(func(k *method) { s.Methods = append(s.Methods, k.snapshot(server, of.target)) })
+		of.each(func(k *method) { s.Methods = append(s.Methods, k.snapshot(server, TargetName(of.target))) })
 	}
 	add(&m.server, true)
 	for _, c := range *m.known.Load() {
