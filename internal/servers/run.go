@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -127,4 +128,20 @@ func Nacos(t testing.TB) string {
 			return answers(http.MethodPost, "http://"+local(port)+"/nacos/v1/ns/instance?serviceName=ready&ip=127.0.0.1&port=1", http.StatusOK)
 		})
 	return local(port)
+}
+
+// Prometheus runs a Prometheus with a configuration until the end of a test and returns its URL.
+// The features are those of its flag.
+func Prometheus(t testing.TB, config string, features ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listen := Address(t)
+	run(t, exec.Command("prometheus", "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+listen,
+		"--log.level=warn", "--enable-feature="+strings.Join(features, ",")),
+		func() error { return answers(http.MethodGet, "http://"+listen+"/-/ready", http.StatusOK) })
+	return "http://" + listen
 }

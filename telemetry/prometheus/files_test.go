@@ -49,7 +49,7 @@ func dashboardQueries(t testing.TB) []dashboardQuery {
 // promtool runs promtool, which must succeed.
 func promtool(t *testing.T, input string, args ...string) {
 	t.Helper()
-	cmd := exec.Command(command(t, "promtool"), args...)
+	cmd := exec.Command("promtool", args...)
 	cmd.Stdin = strings.NewReader(input)
 	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "" && args[1] == "metrics" {
 		t.Errorf("promtool %v: %v\n%s", args, err, out)

@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -34,36 +32,11 @@ func scrape(t *testing.T, address string, features ...string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	config := fmt.Sprintf(`global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs: [{job_name: arith, static_configs: [{targets: [%q]}]}]
 `, rules, address)
-	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	listen := servers.Address(t)
-	cmd := exec.Command(command(t, "prometheus"), "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address="+listen,
-		"--log.level=warn", "--enable-feature="+strings.Join(features, ","))
-	cmd.Dir = dir
-	s := &server{"http://" + listen, features}
-	var p servers.Process
-	t.Cleanup(p.Stop)
-	p.Start(t, cmd, func() error {
-		_, err := s.get("/-/ready", nil)
-		return err
-	})
-	return s
-}
-
-// command returns the path of a command of Prometheus, or fails the test.
-func command(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatalf("%v: install Prometheus, which is the package prometheus of Debian", err)
-	}
-	return path
+	return &server{servers.Prometheus(t, config, features...), features}
 }
 
 var plain = http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
