@@ -57,11 +57,12 @@ func TestDemoLines(t *testing.T) {
 		}
 		tried[name] = string(out)
 	}
-	if len(lines) != 6 || len(tried) != 6 {
+	if len(lines) != 7 || len(tried) != 7 {
 		t.Fatalf("the lines are\n%s", strings.Join(lines, "\n"))
 	}
 	for name, want := range map[string]string{
 		"anser ls": "arith-3", "anser call": `"C": 56`, "curl": `{"C":56}`, "grpcurl": `"C": "56"`, "/openapi": "<title>", "/mcp": "arith_Arith_Mul",
+		"/metrics": `anser_client_calls_total{code="OK",method="Arith.Mul",target="etcd://`,
 	} {
 		if !strings.Contains(tried[name], want) {
 			t.Errorf("%s gives %q, want %q", name, tried[name], want)

@@ -16,6 +16,7 @@ require (
 	github.com/anser-rpc/anser/registry/nacos v0.0.0
 	github.com/anser-rpc/anser/registry/redis v0.0.0
 	github.com/anser-rpc/anser/registry/zookeeper v0.0.0
+	github.com/anser-rpc/anser/telemetry/prometheus v0.0.0
 	github.com/anser-rpc/anser/transport/quic v0.0.0
 	github.com/anser-rpc/anser/transport/websocket v0.0.0
 	github.com/charmbracelet/colorprofile v0.4.3
@@ -177,3 +178,5 @@ replace github.com/anser-rpc/anser/gateway => ../../gateway
 replace github.com/anser-rpc/anser/auth/jwt => ../../auth/jwt
 
 replace github.com/anser-rpc/anser/mcp => ../../mcp
+
+replace github.com/anser-rpc/anser/telemetry/prometheus => ../../telemetry/prometheus

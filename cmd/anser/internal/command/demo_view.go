@@ -146,6 +146,7 @@ func (v *demoView) trials() []trial {
 		{text: "grpcurl -plaintext -d " + message + " " + at + " Arith/Mul"},
 		{text: "http://" + at + "/openapi", browser: true},
 		{text: "http://" + at + "/mcp", browser: true},
+		{text: v.last.Metrics, browser: true},
 	}
 }
 

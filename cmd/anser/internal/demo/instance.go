@@ -16,6 +16,7 @@ import (
 	"github.com/anser-rpc/anser/protocols"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
+	"github.com/anser-rpc/anser/telemetry"
 )
 
 // InstanceCommand is the command that runs an instance in a process started by Run; its flags are
@@ -55,11 +56,12 @@ func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, er
 	}
 	defer func() { err = errors.Join(err, reg.Close()) }()
 	self := registry.Instance{ID: o.ID, Service: o.Service, Version: o.Version, Zone: zone(o.ID)}
+	meter := telemetry.New()
 	var late lateness
 	server := anser.NewServer(anser.Announce(reg, self), anser.Intercept(sign(o.ID)), anser.Intercept(late.intercept),
-		anser.Logger(log), anser.AcceptCompression(all.Compressors()...), protocols.All())
+		anser.Logger(log), meter.Option(), anser.AcceptCompression(all.Compressors()...), protocols.All(protocols.Handler(metrics(meter))))
 	Slow.Handle(server, late.set)
-	closer, err := service.register(server, o.Registry)
+	closer, err := service.register(server, o.Registry, meter)
 	if err != nil {
 		return err
 	}
