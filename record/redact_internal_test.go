@@ -26,15 +26,21 @@ func TestRedact(t *testing.T) {
 	h := newHider([]string{"pin", "address.street"}, []string{"Page-Token"})
 	for _, test := range []struct{ name, in, want, paths string }{
 		{"plain", `{"A": 7, "b":[1, "x" ,{}], "c": null}`, `{"A":7,"b":[1,"x",{}],"c":null}`, ""},
-		{"names", `{"password":"x","API_KEY":"k","accessToken":"t","Set-Cookie":"c"}`,
+		{
+			"names", `{"password":"x","API_KEY":"k","accessToken":"t","Set-Cookie":"c"}`,
 			`{"password":"redacted","API_KEY":"redacted","accessToken":"redacted","Set-Cookie":"redacted"}`,
-			"m.password m.API_KEY m.accessToken m.Set-Cookie"},
-		{"option", `{"PIN":1234,"pins":1,"address":{"street":"s","town":"t"},"street":"s"}`,
-			`{"PIN":0,"pins":1,"address":{"street":"redacted","town":"t"},"street":"s"}`, "m.PIN m.address.street"},
+			"m.password m.API_KEY m.accessToken m.Set-Cookie",
+		},
+		{
+			"option", `{"PIN":1234,"pins":1,"address":{"street":"s","town":"t"},"street":"s"}`,
+			`{"PIN":0,"pins":1,"address":{"street":"redacted","town":"t"},"street":"s"}`, "m.PIN m.address.street",
+		},
 		{"public", `{"page_token":"next","token":"x"}`, `{"page_token":"next","token":"redacted"}`, "m.token"},
-		{"types", `{"secret":{"a":"x","b":[1,2],"c":{"d":true,"e":null,"f":1.5}},"token":"-12","tokens":["x"],"passwd":""}`,
+		{
+			"types", `{"secret":{"a":"x","b":[1,2],"c":{"d":true,"e":null,"f":1.5}},"token":"-12","tokens":["x"],"passwd":""}`,
 			`{"secret":{"a":"redacted","b":[],"c":{"d":false,"e":null,"f":0}},"token":"0","tokens":[],"passwd":""}`,
-			"m.secret m.token m.tokens m.passwd"},
+			"m.secret m.token m.tokens m.passwd",
+		},
 		{"empty", `{"secret":null}`, `{"secret":null}`, ""},
 		{"array", `[{"token":"a"},{"token":"b"}]`, `[{"token":"redacted"},{"token":"redacted"}]`, "m[*].token"},
 		{"escapes", `{"\u0070assword":"a\"b","x\"":"\\","y":"{\"token\":1}"}`, `{"\u0070assword":"redacted","x\"":"\\","y":"{\"token\":1}"}`, "m.password"},

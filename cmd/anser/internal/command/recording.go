@@ -19,11 +19,9 @@ import (
 
 // filterFlags choose the calls of a recording.
 type filterFlags struct {
-	methods    []string
-	since      string
-	until      string
-	parsedFrom time.Time
-	parsedTo   time.Time
+	methods []string
+	since   string
+	until   string
 }
 
 func (f *filterFlags) add(c *cobra.Command) {

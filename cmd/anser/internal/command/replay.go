@@ -210,8 +210,14 @@ const late = 100 * time.Millisecond
 // replayTable has a row for each method.
 func replayTable(r *replay.Report) *table.Table {
 	t := &table.Table{Columns: []table.Column{
-		{Title: "METHOD"}, {Title: "SENT", Right: true}, {Title: "DIFFER", Right: true}, {Title: "RESULTS"},
-		{Title: "P50 RECORDED", Right: true, Optional: true}, {Title: "P50", Right: true}, {Title: "P99 RECORDED", Right: true, Optional: true}, {Title: "P99", Right: true},
+		{Title: "METHOD"},
+		{Title: "SENT", Right: true},
+		{Title: "DIFFER", Right: true},
+		{Title: "RESULTS"},
+		{Title: "P50 RECORDED", Right: true, Optional: true},
+		{Title: "P50", Right: true},
+		{Title: "P99 RECORDED", Right: true, Optional: true},
+		{Title: "P99", Right: true},
 	}}
 	us := func(f float64) string { return table.Duration(time.Duration(f * 1e3)) }
 	for _, m := range r.Methods {
