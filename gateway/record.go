@@ -21,8 +21,9 @@ import (
 	"github.com/anser-rpc/anser/record"
 )
 
-// Record says which calls are recorded; see package record. Calls over Anser's own protocol go on
-// without being decoded, and are not recorded here: their servers can record them.
+// Record says which calls are recorded; see package record. Calls over Anser's own protocol, and
+// calls in MessagePack, go on without being decoded, and are not recorded here: their servers can
+// record them.
 type Record struct {
 	// Dir is the folder of the files.
 	Dir string `yaml:"dir"`
