@@ -28,6 +28,7 @@ type callOptions struct {
 	retryOn     []Code
 	trailer     *Metadata
 	inv         *Invocation // gets the instance that answered; nil without interceptors
+	traced      traced      // a call with interceptors of which observers learn; else nil
 	hashKey     uint64      // from balance.Hash; 0: none
 	key         string      // idempotency key, if keyed
 	keyed       bool

@@ -269,6 +269,9 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 	} else {
 		k.began = x.followed.began
 	}
+	if k.traced = o.traced; x.by != nil {
+		k.traced = x.by
+	}
 	codec, fault := c.encode(ctx, k, m, in, out, o)
 	if fault != nil {
 		if o.trailer != nil {

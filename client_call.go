@@ -50,6 +50,7 @@ type call struct {
 	pick     balance.Request // passed to balancers
 	observed context.Context // of an attempt reported to observers
 	route    *Route          // the router's choice of instances; nil: all
+	traced   traced          // what chose its trace context, until its request is encoded; or nil
 	mover    mover           // of a call that may move to another instance if its own falls silent; else nil
 }
 
@@ -124,7 +125,7 @@ func (k *call) clear() {
 	if cap(k.plain) > maxKeptMessage {
 		k.plain = nil
 	}
-	k.failed, k.trailers, k.route, k.fresh, k.again = nil, nil, nil, false, false
+	k.failed, k.trailers, k.route, k.traced, k.fresh, k.again = nil, nil, nil, nil, false, false
 	k.sent = keptKey{}
 }
 

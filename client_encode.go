@@ -52,6 +52,8 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 // a stream, whose time is that of its life.
 func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *callOptions, flags wire.Flags) (fault *Error) {
 	r := wire.Request{Codec: k.codec, Priority: uint8(Normal), Attempt: o.earlier}
+	by := k.traced
+	k.traced = nil
 	var md Metadata
 	var left time.Duration
 	timed := flags&wire.FlagStream == 0
@@ -85,7 +87,7 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 			k.mover = nil
 		}
 		r.Priority = uint8(PriorityFrom(ctx))
-		if t, ok := TraceFrom(ctx); ok {
+		if t, ok := TraceFrom(ctx); ok && by == nil {
 			flags |= wire.FlagTrace
 			r.Trace = t
 		}
@@ -95,6 +97,12 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 				return err.(*Error)
 			}
 			r.Metadata = block
+		}
+	}
+	if by != nil {
+		if t, ok := by.traceOf(ctx); ok {
+			flags |= wire.FlagTrace
+			r.Trace = t
 		}
 	}
 	if o.keyed {

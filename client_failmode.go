@@ -42,6 +42,9 @@ func (c *Client) callInside(ctx context.Context, name string, in, out any, o *ca
 	case c.chain != nil:
 		inv := newInvocation(c, name, in, out, o)
 		inv.Oneway = o.oneway
+		if by != nil {
+			inv.options.traced = by
+		}
 		err := c.runInterceptors(ctx, inv)
 		if by != nil {
 			by.address, by.attempt = inv.Address, inv.Attempt

@@ -44,6 +44,9 @@ func (c *Client) forward(ctx context.Context, f forwarding) stopper {
 	k := c.pool.getStarted()
 	k.began, k.fresh, k.pending, k.atOnce = mono.Now(), false, p, true
 	p.k, p.m = k, m
+	if p.followed != nil {
+		k.traced = &p.followed.by
+	}
 	if fault := c.encodeForward(ctx, k, m, p.o, &f); fault != nil {
 		fault.Method = f.method
 		p.finish(fault)
@@ -100,13 +103,21 @@ func (c *Client) encodeForward(ctx context.Context, k *call, m *clientMethod, o 
 	}
 	r := f.request
 	r.Payload, r.Timeout = nil, 0
+	flags := f.flags & forwardFlags
+	if k.traced != nil {
+		if t, ok := k.traced.traceOf(ctx); ok {
+			r.Trace = t
+			flags |= wire.FlagTrace
+		}
+		k.traced = nil
+	}
 	if k.deadline != 0 {
 		if left <= 0 {
 			return failure(DeadlineExceeded, NotSent, PhaseEncode, context.DeadlineExceeded, "the call's time was over before it was forwarded")
 		}
 		r.Timeout = wireTimeout(left)
 	}
-	k.frame = wire.AppendRequest(k.frame[:0], 0, f.flags&forwardFlags, &r)
+	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
 	k.head = int32(len(k.frame))
 	payload := f.request.Payload
 	if k.compression = nil; r.Compression != 0 { // the frame is completed when the server is known

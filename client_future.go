@@ -161,6 +161,9 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 	k := c.pool.getStarted()
 	k.began, k.fresh, k.pending, k.atOnce = mono.Now(), true, p, true
 	p.k, p.m = k, m
+	if p.followed != nil {
+		k.traced = &p.followed.by
+	}
 	cd, fault := c.encode(ctx, k, m, in, out, p.o)
 	if fault != nil {
 		fault.Method = name

@@ -18,10 +18,24 @@ type followedCall struct {
 	stream, oneway, forward bool
 }
 
-// answer is the attempt of a call that was answered.
+// answer is the attempt of a call that was answered, and what else observers know of the call.
 type answer struct {
 	address string
 	attempt int
+	failed  []AttemptInfo // attempts before that one
+
+	trace, parent Trace // of the call, if an observer chooses them
+	found         Trace // the trace context of the caller's context, which trace replaces
+}
+
+// traceOf returns the trace context that a call with ctx sends. One that was put into the context
+// after the observers had chosen theirs is meant to be sent.
+func (by *answer) traceOf(ctx context.Context) (Trace, bool) {
+	t, ok := TraceFrom(ctx)
+	if t == by.found && isTrace(&by.trace) {
+		return by.trace, true
+	}
+	return t, ok
 }
 
 var followedCalls = sync.Pool{New: func() any { return new(followedCall) }}
@@ -38,6 +52,11 @@ func (c *Client) callBegan(ctx context.Context, f followedCall) *followedCall {
 func (c *Client) observeBegin(f *followedCall) {
 	defer c.recoverObserver(f)
 	info := f.info(c)
+	if trace := c.o.observers.trace; trace != nil {
+		f.by.found, _ = TraceFrom(f.ctx)
+		f.by.trace, f.by.parent = trace(f.ctx, info)
+		info.Trace, info.Parent = f.by.trace, f.by.parent
+	}
 	f.ctx = c.o.observers.callBegan(f.ctx, &info)
 }
 
@@ -51,9 +70,11 @@ func (c *Client) callEnded(f *followedCall, err error) {
 func (c *Client) observeEnd(f *followedCall, err error) {
 	defer c.recoverObserver(f)
 	info := f.info(c)
-	info.Duration, info.Err, info.Address, info.Attempt = mono.Since(f.began), err, f.by.address, f.by.attempt
+	info.Duration, info.Err = mono.Since(f.began), err
+	info.Address, info.Attempt, info.Attempts = f.by.address, f.by.attempt, f.by.failed
+	info.Trace, info.Parent = f.by.trace, f.by.parent
 	if e, ok := err.(*Error); ok {
-		info.Address, info.Attempt = e.Address, e.Attempt
+		info.Address, info.Attempt, info.Attempts = e.Address, e.Attempt, e.Attempts
 	}
 	c.o.observers.callEnded(f.ctx, &info)
 }

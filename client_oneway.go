@@ -41,6 +41,9 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions, 
 	k := c.pool.getCall()
 	defer c.pool.putCall(k)
 	k.began = mono.Now()
+	if k.traced = o.traced; by != nil {
+		k.traced = by
+	}
 	_, fault := c.encode(ctx, k, m, in, nil, o)
 	if fault != nil {
 		fault.Method = name

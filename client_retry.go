@@ -68,7 +68,12 @@ func (a *attempts) run(ctx context.Context, k *call, e *endpoint, err *Error) *E
 }
 
 // answered records the attempt that was answered.
-func (a *attempts) answered(e *endpoint, attempt int) { noteAnswer(a.o, a.by, e, attempt) }
+func (a *attempts) answered(e *endpoint, attempt int) {
+	noteAnswer(a.o, a.by, e, attempt)
+	if a.by != nil {
+		a.by.failed = a.list
+	}
+}
 
 // noteAnswer records the attempt of a call that was answered, for interceptors and observers.
 func noteAnswer(o *callOptions, by *answer, e *endpoint, attempt int) {
@@ -258,7 +263,7 @@ func (a *attempts) note(e *endpoint, err *Error, began mono.Time) {
 		a.tried = append(a.tried, e.Endpoint)
 	}
 	if len(a.list) < maxNotedAttempts {
-		a.list = append(a.list, AttemptInfo{e.Instance().Address, err.Outcome, mono.Since(began), err.Message})
+		a.list = append(a.list, AttemptInfo{Address: e.Instance().Address, Code: err.Code, Outcome: err.Outcome, Duration: mono.Since(began), Message: err.Message})
 	}
 }
 
@@ -321,8 +326,14 @@ func (a *attempts) pause(ctx context.Context, wait time.Duration, changed <-chan
 	if err.Outcome != NotSent {
 		changed = nil
 	}
+	began := mono.Now()
 	t := time.NewTimer(wait)
 	defer t.Stop()
+	defer func() {
+		if n := len(a.list); n > 0 {
+			a.list[n-1].Pause += mono.Since(began)
+		}
+	}()
 	select {
 	case <-t.C:
 	case <-changed:

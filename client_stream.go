@@ -265,6 +265,9 @@ func (r *streamOpening) encode(ctx context.Context, o *clientStream, first any) 
 		}
 	}
 	r.codec, k.codec = cd, cd.ID()
+	if r.followed != nil {
+		k.traced = &r.followed.by
+	}
 	if fault := r.client.encodeHead(ctx, k, o.method, r.options, wire.FlagStream); fault != nil {
 		return false, fault
 	}

@@ -13,6 +13,12 @@ type servedCall interface {
 	isRetry() bool
 }
 
+// traced is a call whose trace context observers have chosen.
+type traced interface {
+	// traceOf returns the trace context that the call sends with its context ctx.
+	traceOf(ctx context.Context) (Trace, bool)
+}
+
 // servedFrom returns the call whose handler ctx belongs to, or nil.
 func servedFrom(ctx context.Context) servedCall {
 	if ctx == nil {

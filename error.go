@@ -49,6 +49,8 @@ type AttemptInfo struct {
 	Outcome  Outcome
 	Duration time.Duration
 	Message  string
+	Code     Code
+	Pause    time.Duration // until the next attempt
 }
 
 // RetryNever as [Error.RetryAfter] tells the caller not to retry.

@@ -95,7 +95,7 @@ func (inv *Invocation) Detach(request, reply any, trailer *Metadata) *Invocation
 	d.Request, d.Reply, d.Address, d.Attempt = request, reply, "", 0
 	if inv.options != nil {
 		o := *inv.options
-		o.trailer, o.inv = trailer, &d
+		o.trailer, o.inv, o.traced = trailer, &d, nil
 		d.options = &o
 	}
 	return &d

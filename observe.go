@@ -33,6 +33,13 @@ type Observer struct {
 	// handshake failed, or it was refused.
 	ConnFailed func(c ConnInfo, err error)
 
+	// Trace returns the trace context with which a call continues, and that of its parent, which
+	// is zero if there is none. It is called before CallBegan, which finds both in the CallInfo. A
+	// client sends own, unless CallBegan or an interceptor chose another trace context with
+	// [WithTrace]. On a server, own is the trace context of the handler's context, but not if the
+	// request came over Anser's protocol with neither a trace context nor metadata: there is no
+	// memory for it then. Only the first observer with the function is asked.
+	Trace func(ctx context.Context, c CallInfo) (own, parent Trace)
 	// CallBegan is called once for a call, and returns the context with which it continues: ctx, or
 	// one that is derived from it, for example with a span. On the client that is before the
 	// interceptors and all attempts, which get the context. On the server it is before Request, and
@@ -106,6 +113,11 @@ type CallInfo struct {
 	// Address is, on the client, that of the instance of the last attempt; "" if there was none.
 	Address string
 	Attempt int // number of the last attempt, from 0; on the server, of this one
+	// Attempts are, on the client, the attempts of a call with more than one, oldest first; of a
+	// call that succeeded all but the last. They are shared: do not change them.
+	Attempts []AttemptInfo
+	// Trace and Parent are what Trace of an [Observer] returned; zero without one.
+	Trace, Parent Trace
 
 	// Duration is the time of the whole call: on the client from the beginning to the result, on
 	// the server from the arrival of the request to the encoded reply. The other times are parts of
@@ -146,8 +158,9 @@ type MessageInfo struct {
 // none, so that they cost a call one comparison.
 type observers struct {
 	list     []Observer
-	calls    bool // one of them follows whole calls
-	messages bool // one of them follows requests and replies
+	calls    bool                                                      // one of them follows whole calls
+	messages bool                                                      // one of them follows requests and replies
+	trace    func(ctx context.Context, c CallInfo) (own, parent Trace) // or nil
 }
 
 // newObservers returns the observers of old and more, or nil if there are none.
@@ -157,7 +170,10 @@ func newObservers(old *observers, more []Observer) *observers {
 		return nil
 	}
 	w.messages = slices.ContainsFunc(w.list, func(o Observer) bool { return o.Request != nil || o.Reply != nil })
-	w.calls = slices.ContainsFunc(w.list, func(o Observer) bool { return o.CallBegan != nil || o.CallEnded != nil })
+	if i := slices.IndexFunc(w.list, func(o Observer) bool { return o.Trace != nil }); i >= 0 {
+		w.trace = w.list[i].Trace
+	}
+	w.calls = slices.ContainsFunc(w.list, func(o Observer) bool { return o.CallBegan != nil || o.CallEnded != nil || o.Trace != nil })
 	return w
 }
 

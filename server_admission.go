@@ -107,14 +107,16 @@ func (c *calleeHalf) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 		ctx.deadline = s.arrived.Add(time.Duration(left) * time.Microsecond)
 	}
 	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil || r.Compression != 0 {
-		ctx.extras = &callExtras{metadata: slices.Clone(r.Metadata)}
+		if len(s.extras) == 0 {
+			s.extras = make([]callExtras, slabSize)
+		}
+		ctx.extras = &s.extras[0]
+		s.extras = s.extras[1:]
+		ctx.extras.metadata = slices.Clone(r.Metadata)
 		if r.Metadata != nil {
 			ctx.extras.key = s.key
 		}
-		if isTrace(&r.Trace) {
-			t := r.Trace
-			ctx.extras.trace = &t
-		}
+		ctx.extras.trace = r.Trace
 		if r.Compression != 0 {
 			ctx.extras.packing = &packing{
 				compressor: c.server.compressors[r.Compression],

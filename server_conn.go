@@ -49,6 +49,7 @@ type reading struct {
 	arrived    mono.Time // time at which the whole frames in the buffer had arrived
 	out        []byte    // replies that are not written yet
 	slab       []callContext
+	extras     []callExtras // the same, for requests that need them
 	current    *callContext // context of the handler that runs inline
 
 	methods   []named

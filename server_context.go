@@ -36,7 +36,7 @@ type callContext struct {
 // call, and for a small message it is a large part of the garbage.
 type callExtras struct {
 	metadata  []byte // a block, or nil
-	trace     *Trace
+	trace     Trace  // zero: none
 	stream    *stream
 	packing   *packing      // nil: the request names no compression
 	key       string        // the idempotency key, or ""
@@ -93,10 +93,10 @@ func (c *callContext) inheritedMetadata() []byte {
 }
 
 func (c *callContext) inheritedTrace() *Trace {
-	if c.extras == nil {
+	if c.extras == nil || !isTrace(&c.extras.trace) {
 		return nil
 	}
-	return c.extras.trace
+	return &c.extras.trace
 }
 
 func (c *callContext) isRetry() bool { return c.attempt > 0 }

@@ -47,12 +47,9 @@ func forwardedFrom(ctx context.Context) *forwardedCall {
 
 // asReceived returns what is left of the REQUEST.
 func (k *forwardedCall) asReceived() wire.Request {
-	r := wire.Request{Codec: k.call.Codec, Attempt: k.ctx.attempt, Priority: uint8(k.ctx.level()), Metadata: k.extras.metadata}
+	r := wire.Request{Codec: k.call.Codec, Attempt: k.ctx.attempt, Priority: uint8(k.ctx.level()), Metadata: k.extras.metadata, Trace: k.extras.trace}
 	if k.extras.packing != nil {
 		r.Compression = k.extras.packing.compressor.ID()
-	}
-	if k.extras.trace != nil {
-		r.Trace = *k.extras.trace
 	}
 	return r
 }

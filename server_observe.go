@@ -36,6 +36,12 @@ func (s *Server) observeCall(ctx *callContext, arrived mono.Time, size int) obse
 		Server: true, Method: m.name, Stream: ctx.isStream(), Oneway: ctx.oneway, Forward: ctx.extras != nil && ctx.extras.forwarded != nil,
 		Attempt: int(ctx.attempt), RequestBytes: size, Queue: max(x.last.Sub(arrived), 0),
 	}
+	if trace := s.o.observers.trace; trace != nil {
+		x.info.Trace, x.info.Parent = trace(ctx, x.info)
+		if ctx.extras != nil && isTrace(&x.info.Trace) {
+			ctx.extras.trace = x.info.Trace
+		}
+	}
 	x.ctx = s.o.observers.callBegan(ctx, &x.info)
 	return x
 }
