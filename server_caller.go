@@ -46,6 +46,15 @@ func MetadataFrom(ctx context.Context) Metadata {
 	return nil
 }
 
+// MetadataValue returns the value that MetadataFrom has under the key, which is in lower case, or
+// "". It is cheaper for a single value.
+func MetadataValue(ctx context.Context, key string) string {
+	if c := callFrom(ctx); c != nil && c.extras != nil {
+		return wire.MetadataValue(c.extras.metadata, key)
+	}
+	return ""
+}
+
 // SetTrailer sends a value back with the reply (or error) of the call that ctx belongs to. It
 // fails when the key or value is not allowed in metadata, or ctx is not the context of a handler.
 func SetTrailer(ctx context.Context, key, value string) error {

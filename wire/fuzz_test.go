@@ -247,6 +247,15 @@ func checkMetadata(t *testing.T, block []byte, limit uint64) {
 			t.Fatalf("%q was let through: %v", p, err)
 		}
 	}
+	last := make(map[string]string)
+	for _, p := range pairs {
+		last[p.Key] = p.Value
+	}
+	for k, v := range last {
+		if got := wire.MetadataValue(block, k); got != v {
+			t.Fatalf("the value of %q is %q, want %q", k, got, v)
+		}
+	}
 	if again := wire.AppendMetadata(nil, pairs); !bytes.Equal(again, block) {
 		t.Fatalf("% X is read as %q, which is written as % X", block, pairs, again)
 	}

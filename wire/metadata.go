@@ -104,6 +104,30 @@ func parseMetadata(block []byte, maxBytes uint64, key *string) ([]Pair, error) {
 	return pairs, nil
 }
 
+// MetadataValue returns the value of the last entry with the key in a block that a parse function
+// of this package has accepted, or "". It allocates nothing else.
+func MetadataValue(block []byte, key string) string {
+	if len(block) < 6 {
+		return ""
+	}
+	var value []byte
+	for b := block[6:]; len(b) >= 2; {
+		n := int(binary.LittleEndian.Uint16(b))
+		if len(b) < 6+n {
+			break
+		}
+		size := int(binary.LittleEndian.Uint32(b[2+n:]))
+		if len(b)-6-n < size {
+			break
+		}
+		if string(b[2:2+n]) == key {
+			value = b[6+n : 6+n+size]
+		}
+		b = b[6+n+size:]
+	}
+	return string(value)
+}
+
 // CheckIdempotencyKey returns a [*CallError] if key is not a valid idempotency key.
 func CheckIdempotencyKey(key string) error {
 	if key == "" || len(key) > MaxIdempotencyKey {

@@ -248,3 +248,18 @@ func TestIdempotencyKey(t *testing.T) {
 		t.Error("users can set it as metadata")
 	}
 }
+
+func TestMetadataValue(t *testing.T) {
+	block := wire.AppendMetadata(nil, []wire.Pair{{Key: "a", Value: "1"}, {Key: "baggage", Value: "x=y"}, {Key: "a", Value: "2"}})
+	for key, want := range map[string]string{"a": "2", "baggage": "x=y", "b": ""} {
+		if got := wire.MetadataValue(block, key); got != want {
+			t.Errorf("%q is %q, want %q", key, got, want)
+		}
+	}
+	for n := range block { // any block, though none that is truncated is accepted
+		wire.MetadataValue(block[:n], "a")
+	}
+	if n := testing.AllocsPerRun(100, func() { wire.MetadataValue(block, "missing") }); n != 0 {
+		t.Errorf("%v allocations for a key that is missing", n)
+	}
+}
