@@ -58,6 +58,7 @@ var rules = []rule{
 	{packages: "internal/conformance", may: []string{"codec/protobuf", "codec/protobuf/pbrt"}},
 	{packages: "internal/rawjson", may: []string{"codec"}},
 	{packages: "internal/introspect", may: above},                               // it calls servers
+	{packages: "internal/semconv", may: []string{"wire"}},                       // codes have their names there
 	{packages: "internal/jsonschema", may: []string{"contract", "internal/**"}}, // it describes messages of contracts
 	{packages: "internal/**", may: []string{"internal/**"}},
 

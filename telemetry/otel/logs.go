@@ -1,0 +1,62 @@
+package otel
+
+import (
+	"context"
+	"encoding/hex"
+	"log/slog"
+	"slices"
+)
+
+// Logs returns a handler of package slog that adds trace_id and span_id to the records that are
+// logged with the context of a trace, outside of all groups, and passes them to next. The ids are
+// those of the span in the context, or else of the trace context that came with the handler's call,
+// recorded or not.
+func Logs(next slog.Handler) slog.Handler { return logs{next: next, plain: next} }
+
+type logs struct {
+	next  slog.Handler
+	plain slog.Handler // as next was before the first group
+	since []func(slog.Handler) slog.Handler
+}
+
+func (l logs) Enabled(ctx context.Context, level slog.Level) bool { return l.next.Enabled(ctx, level) }
+
+func (l logs) Handle(ctx context.Context, r slog.Record) error {
+	t := parentOf(ctx)
+	if !isTrace(&t) {
+		return l.next.Handle(ctx, r)
+	}
+	ids := []slog.Attr{slog.String("trace_id", hex.EncodeToString(t.TraceID[:])), slog.String("span_id", hex.EncodeToString(t.SpanID[:]))}
+	if len(l.since) == 0 {
+		r = r.Clone()
+		r.AddAttrs(ids...)
+		return l.next.Handle(ctx, r)
+	}
+	next := l.plain.WithAttrs(ids)
+	for _, with := range l.since {
+		next = with(next)
+	}
+	return next.Handle(ctx, r)
+}
+
+func (l logs) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return l.with(func(h slog.Handler) slog.Handler { return h.WithAttrs(attrs) }, len(l.since) > 0)
+}
+
+func (l logs) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return l
+	}
+	return l.with(func(h slog.Handler) slog.Handler { return h.WithGroup(name) }, true)
+}
+
+// with returns the handler with what f adds, within a group or not.
+func (l logs) with(f func(slog.Handler) slog.Handler, grouped bool) slog.Handler {
+	l.next = f(l.next)
+	if !grouped {
+		l.plain = l.next
+		return l
+	}
+	l.since = append(slices.Clip(l.since), f)
+	return l
+}

@@ -1,0 +1,132 @@
+package otel
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/anser-rpc/anser"
+)
+
+const sampled = byte(trace.FlagsSampled)
+
+// trace decides about a call: whether it is recorded, and with which ids.
+func (o *Exporter) trace(ctx context.Context, c anser.CallInfo) (own, parent anser.Trace) {
+	parent = parentOf(ctx)
+	switch {
+	case !isTrace(&parent):
+		own.TraceID = newTraceID()
+		// A handler without a trace belongs to a call that its server decided not to record.
+		if inHandler := !c.Server && o.serves.Load() && isServed(ctx); !inHandler && o.chooses(&own) {
+			own.Flags = sampled
+		}
+	case c.Server && c.Oneway: // a trace of its own, with a link
+		own.TraceID, own.Flags = newTraceID(), parent.Flags&sampled
+	default:
+		own.TraceID, own.Flags = parent.TraceID, parent.Flags
+	}
+	own.SpanID = newSpanID()
+	return own, parent
+}
+
+// chooses reports whether a trace that begins is among the share that is recorded. Samplers of
+// OpenTelemetry with the same share choose the same traces.
+func (o *Exporter) chooses(t *anser.Trace) bool {
+	return binary.BigEndian.Uint64(t.TraceID[8:])>>1 < o.below
+}
+
+// parentOf returns the span that the context is in, or else its trace context.
+func parentOf(ctx context.Context) anser.Trace {
+	if s := trace.SpanContextFromContext(ctx); s.IsValid() {
+		return anser.Trace{TraceID: s.TraceID(), SpanID: s.SpanID(), Flags: byte(s.TraceFlags())}
+	}
+	t, _ := anser.TraceFrom(ctx)
+	return t
+}
+
+// isServed reports whether the context is that of a handler.
+func isServed(ctx context.Context) bool {
+	_, ok := anser.PeerFrom(ctx)
+	return ok
+}
+
+func isTrace(t *anser.Trace) bool { return t.TraceID != [16]byte{} && t.SpanID != [8]byte{} }
+
+func newTraceID() (id [16]byte) {
+	binary.BigEndian.PutUint64(id[:8], rand.Uint64())
+	binary.BigEndian.PutUint64(id[8:], rand.Uint64()|1) // never 0
+	return id
+}
+
+func newSpanID() (id [8]byte) {
+	binary.BigEndian.PutUint64(id[:], rand.Uint64()|1)
+	return id
+}
+
+// wish has the ids of a span while the SDK makes it. After that it is granted and means nothing:
+// the context in which it is found is also that of the span's children.
+type wish struct {
+	ids     anser.Trace
+	granted bool
+}
+
+type wishKey struct{}
+
+// wishOf returns the wish of a context that is not granted yet, or nil.
+func wishOf(ctx context.Context) *wish {
+	if w, _ := ctx.Value(wishKey{}).(*wish); w != nil && !w.granted {
+		return w
+	}
+	return nil
+}
+
+// Sampler returns the option for a provider of spans with which it records the spans of calls that
+// an [Exporter] chose. Within a handler of a call that is not recorded it records no span. The rest
+// follow their parent, or root if they have none; nil means all of them.
+func Sampler(root sdktrace.Sampler) sdktrace.TracerProviderOption {
+	if root == nil {
+		root = sdktrace.AlwaysSample()
+	}
+	return sdktrace.WithSampler(sampler{sdktrace.ParentBased(root)})
+}
+
+type sampler struct{ rest sdktrace.Sampler }
+
+func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	parent := trace.SpanContextFromContext(p.ParentContext)
+	switch {
+	case wishOf(p.ParentContext) != nil:
+		return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample, Tracestate: parent.TraceState()}
+	case !parent.IsValid() && isServed(p.ParentContext):
+		if t, _ := anser.TraceFrom(p.ParentContext); t.Flags&sampled == 0 {
+			return sdktrace.SamplingResult{Decision: sdktrace.Drop}
+		}
+	}
+	return s.rest.ShouldSample(p)
+}
+
+func (s sampler) Description() string { return "Anser{" + s.rest.Description() + "}" }
+
+// IDs returns the option for a provider of spans with which the span of a call has the ids that
+// were sent along with the call. Without it the spans that [Tail] records are in the right trace,
+// but not below the right span, since the SDK invents their ids.
+func IDs() sdktrace.TracerProviderOption { return sdktrace.WithIDGenerator(generator{}) }
+
+type generator struct{}
+
+func (generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	if w := wishOf(ctx); w != nil {
+		return w.ids.TraceID, w.ids.SpanID
+	}
+	return newTraceID(), newSpanID()
+}
+
+func (generator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	if w := wishOf(ctx); w != nil {
+		return w.ids.SpanID
+	}
+	return newSpanID()
+}
