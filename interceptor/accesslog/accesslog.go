@@ -21,6 +21,7 @@ type options struct {
 	share    float64
 	slow     time.Duration
 	messages bool
+	standard bool
 }
 
 // Sample sets the fraction of successful calls that are logged, from 0 for none to 1 for all,
@@ -65,6 +66,12 @@ func Messages() Option {
 // attempt (from 0) and trace (the ID of a trace context, if there is one). A failed call also has
 // the attribute outcome, and oneway and slow appear if they are true. Requests, replies, metadata
 // and credentials are never logged.
+//
+// With [Conventions] the attributes are instead rpc.system.name ("anser"), rpc.side, rpc.method,
+// network.peer.address, network.peer.port, rpc.status_code (such as "NOT_FOUND"), error.type (the
+// same, for a call that failed), anser.outcome, rpc.call.duration in seconds, anser.attempt,
+// trace_id, span_id, anser.oneway, anser.slow and error.message. What the conventions do not define
+// has a name of the same form.
 //
 // The level tells whether the call needs attention. The first matching line applies:
 //
@@ -122,6 +129,10 @@ func (o *options) note(ctx context.Context, inv *anser.Invocation, method string
 	}
 	level := levelOf(code, outcome, slow)
 	if !o.log.Enabled(ctx, level) {
+		return
+	}
+	if o.standard {
+		o.log.LogAttrs(ctx, level, "call", o.conventional(ctx, inv, method, err, took, outcome)...)
 		return
 	}
 	var room [11]slog.Attr
