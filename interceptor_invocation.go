@@ -71,7 +71,7 @@ func (inv *Invocation) changeable() *callOptions {
 // anything that it points to. f runs on the goroutine of the handler that receives or sends, so
 // calls of it may be concurrent if the handler uses several. Only the last f that was given is
 // called. It does nothing for a call that is no stream, on a client, and for a stream that is
-// passed on (see [Forward]).
+// forwarded (see [Forward]).
 func (inv *Invocation) OnMessage(f func(message any, sent bool)) { inv.messages = f }
 
 // SetTrailer stores md where the caller asked for it with the option [Trailer]. It is for a client

@@ -294,7 +294,7 @@ func Authorize(a Authorizer) ServerOption {
 //
 // choose gets the canonical name of the method. It is called for each call, concurrently and often
 // on the goroutine that reads a connection, so it must be fast. Calls of the built-in methods, and
-// calls that are passed on (see [Forward]), are not offered to it.
+// calls that are forwarded (see [Forward]), are not offered to it.
 func Sampled(choose func(method string) bool, in Interceptor) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(choose != nil, "anser.Sampled: the function is nil") &&
