@@ -103,7 +103,7 @@ func (d *demo) startRPCX(ctx context.Context, program, address string) (m *rpcxM
 	if err := m.server.Ready(ctx, &said); err != nil {
 		return m, err
 	}
-	if err := m.announce(ctx, d.store.member.Endpoint(), said.Address); err != nil {
+	if err := m.announce(ctx, d.store.member.Endpoint(), said.Address, d.meter.Option()); err != nil {
 		return m, err
 	}
 	if m.client, err = d.fleet.group.StartProgram(program, m.note, "call", address, interval.String()); err != nil {
@@ -124,7 +124,7 @@ func (d *demo) startRPCX(ctx context.Context, program, address string) (m *rpcxM
 }
 
 // announce puts the server into the registry as servers of rpcx are there, and dials it.
-func (m *rpcxMembers) announce(ctx context.Context, endpoint, address string) (err error) {
+func (m *rpcxMembers) announce(ctx context.Context, endpoint, address string, measured anser.DialOption) (err error) {
 	if m.layout, err = etcd.Dial([]string{endpoint}, etcd.RPCX(rpcxBase), etcd.TTL(leaseTTL), etcd.Logger(slog.New(slog.DiscardHandler))); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (m *rpcxMembers) announce(ctx context.Context, endpoint, address string) (e
 		return err
 	}
 	target := "etcd+rpcx://" + endpoint + rpcxBase + "/" + rpcxService
-	m.prices, err = anser.Dial(target, append(dialOptions(), etcd.RPCXScheme(), protocols.RPCX())...)
+	m.prices, err = anser.Dial(target, append(dialOptions(), measured, etcd.RPCXScheme(), protocols.RPCX())...)
 	return err
 }
 
