@@ -99,6 +99,11 @@ func (s BreakerState) String() string {
 // MarshalText writes the state in words, for JSON and logs.
 func (s BreakerState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// UnmarshalText parses the output of MarshalText.
+func (s *BreakerState) UnmarshalText(text []byte) error {
+	return parseName(s, breakerStateNames[:], "breaker state", text)
+}
+
 // BreakerStatus describes a breaker that is not closed or has counted failures.
 type BreakerStatus struct {
 	Method string

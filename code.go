@@ -2,6 +2,9 @@ package anser
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/anser-rpc/anser/wire"
 )
@@ -51,6 +54,24 @@ func (c Code) Error() string { return c.String() }
 // MarshalText returns the code in words, for JSON and logs.
 func (c Code) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
+// UnmarshalText parses the output of MarshalText.
+func (c *Code) UnmarshalText(text []byte) error { return parseName(c, codeNames[:], "code", text) }
+
+// parseName sets n to the number of a name, or to that of "KIND NUMBER".
+func parseName[N ~uint8](n *N, names []string, kind string, text []byte) error {
+	if i := slices.Index(names, string(text)); i >= 0 {
+		*n = N(i)
+		return nil
+	}
+	number, ok := strings.CutPrefix(string(text), kind+" ")
+	i, err := strconv.ParseUint(number, 10, 8)
+	if !ok || err != nil {
+		return fmt.Errorf("unknown %s %q: want one of %q", kind, text, names)
+	}
+	*n = N(i)
+	return nil
+}
+
 // Outcome says whether a call that failed may have run. It decides whether the call may be sent
 // again.
 type Outcome uint8
@@ -80,6 +101,11 @@ func (o Outcome) String() string {
 
 // MarshalText returns the outcome in words, for JSON and logs.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText parses the output of MarshalText.
+func (o *Outcome) UnmarshalText(text []byte) error {
+	return parseName(o, outcomeNames[:], "outcome", text)
+}
 
 // Phase is the step of a call at which it failed.
 type Phase uint8
