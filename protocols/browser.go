@@ -2,12 +2,12 @@ package protocols
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/anser-rpc/anser/internal/browserguard"
 	"github.com/anser-rpc/anser/protocols/internal/host"
 )
 
@@ -113,15 +113,7 @@ func (b *browsers) allowsOrigin(origin string) bool {
 
 // ownHost reports whether a host cannot have been chosen by an attacker.
 func (b *browsers) ownHost(authority string) bool {
-	name := authority
-	if h, _, err := net.SplitHostPort(authority); err == nil {
-		name = h
-	}
-	name = strings.ToLower(strings.Trim(name, "[]"))
-	if net.ParseIP(name) != nil || name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return true
-	}
-	return slices.ContainsFunc(b.hosts, func(h string) bool { return strings.EqualFold(h, name) }) || b.alsoHost != nil && b.alsoHost(name)
+	return browserguard.OwnHost(authority, b.hosts) || b.alsoHost != nil && b.alsoHost(browserguard.HostName(authority))
 }
 
 // exposedHeaders are the headers of answers that pages may read.
@@ -132,7 +124,7 @@ func (b *browsers) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
 		h := host.FromContext(r.Context())
-		local := h != nil && isLocal(h.Peer.Local)
+		local := h != nil && browserguard.IsLocal(h.Peer.Local)
 		if r.TLS == nil && h != nil {
 			r.TLS = h.Peer.TLS
 		}
@@ -164,17 +156,4 @@ func (b *browsers) handler(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// isLocal reports whether an address is one of this machine only.
-func isLocal(a net.Addr) bool {
-	switch a := a.(type) {
-	case nil:
-		return true
-	case *net.TCPAddr:
-		return a.IP.IsLoopback()
-	case *net.UnixAddr:
-		return true
-	}
-	return false
 }
