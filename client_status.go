@@ -27,6 +27,7 @@ type InstanceStatus struct {
 // ClientStatus describes what a client knows of its service.
 type ClientStatus struct {
 	Target    string
+	Service   string                 // name of the service in its registry; "" for fixed instances
 	Instances []InstanceStatus       // sorted by key
 	Updated   time.Time              // when the registry last gave a list; zero: never
 	Snapshot  bool                   // the list was loaded from disk
@@ -77,7 +78,7 @@ func (c *Client) Status() ClientStatus {
 func (c *Client) clusterStatus() ClientStatus {
 	known, now := c.cluster.Status(), mono.Now()
 	s := ClientStatus{
-		Target: c.target, Updated: known.Updated, Snapshot: known.Stale, Trouble: known.Trouble, Since: known.Since,
+		Target: c.target, Service: c.source.service, Updated: known.Updated, Snapshot: known.Stale, Trouble: known.Trouble, Since: known.Since,
 		Subset: known.Subset, Health: make(map[HealthChange]int64),
 	}
 	if known.Stale {

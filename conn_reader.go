@@ -43,6 +43,7 @@ type progress struct {
 	lastRead  mono.Atomic  // time of the last read that returned bytes
 	partial   mono.Atomic  // time at which the first byte of an unfinished frame had arrived, or 0
 	partBytes atomic.Int64 // bytes of it that have arrived
+	received  atomic.Int64 // bytes of the connection so far; written by the reader goroutine
 	upkeep    *upkeep.Task // of the connection; nil before it is maintained
 }
 
@@ -157,6 +158,7 @@ func (rd *reader) fill() error {
 			rd.quiet = 0
 		}
 		rd.progress.lastRead.Store(mono.Now())
+		rd.progress.received.Add(int64(n))
 		rd.progress.upkeep.Stir()
 		return nil
 	}
@@ -249,6 +251,7 @@ func (rd *reader) discard(n int) error {
 		n -= m
 		arrived += m
 		rd.progress.partBytes.Store(int64(arrived))
+		rd.progress.received.Add(int64(m))
 		rd.progress.lastRead.Store(mono.Now())
 	}
 	if rd.sealed != 0 && sum != wire.ChecksumResidue {

@@ -85,11 +85,7 @@ func NewServer(opts ...ServerOption) *Server {
 	s := &Server{
 		listeners: make(map[*net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[*handshakes.Pending]net.Conn),
 	}
-	s.o = serverOptions{
-		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxCalls: 10_000, maxConns: 100_000, maxHandshakes: 256, maxStreams: int(wire.DefaultSettings().MaxStreams),
-		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second, sessionGrace: 30 * time.Second,
-		compressors: compress.BuiltIn(), replies: newCompression(nil, nil), memory: defaultReplyMemory,
-	}
+	s.o = defaultServerOptions()
 	for _, opt := range opts {
 		if s.o.wants(opt != nil, "an option of the server is nil") {
 			opt.applyServer(&s.o)

@@ -24,7 +24,16 @@ type announcer struct {
 	stopped bool
 	cancel  context.CancelFunc
 	list    []announcement
+	status  []AnnouncementStatus // of list, in its order
 	wg      sync.WaitGroup
+}
+
+// AnnouncementStatus describes how a server is registered with a registry.
+type AnnouncementStatus struct {
+	Instance   registry.Instance
+	Registered bool      // the registry has confirmed the instance
+	Trouble    error     // why it has not yet, at the last attempt, or nil
+	Since      time.Time // when it was confirmed, or of the last attempt
 }
 
 const (
@@ -64,14 +73,24 @@ func (a *announcer) start(list []announcement, addr net.Addr, o *sideOptions) {
 			n.instance.Address = dialable(addr)
 		}
 		a.list = append(a.list, n)
-		a.wg.Go(func() { n.keep(ctx, o) })
+		at := len(a.status)
+		a.status = append(a.status, AnnouncementStatus{Instance: n.instance.Clone()})
+		a.wg.Go(func() {
+			n.keep(ctx, o, func(err error) {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				st := &a.status[at]
+				st.Registered, st.Trouble, st.Since = err == nil, err, time.Now()
+			})
+		})
 	}
 }
 
-// keep registers the instance, and retries until it succeeds.
-func (n announcement) keep(ctx context.Context, o *sideOptions) {
+// keep registers the instance, and retries until it succeeds. note gets the result of each attempt.
+func (n announcement) keep(ctx context.Context, o *sideOptions, note func(error)) {
 	for {
 		err := n.registrar.Register(ctx, n.instance)
+		note(err)
 		if err == nil || ctx.Err() == nil {
 			o.observers.announced(n.instance, err)
 		}
@@ -103,6 +122,9 @@ func (a *announcer) stop(ctx context.Context, o *sideOptions) {
 	}
 	a.mu.Unlock()
 	a.wg.Wait()
+	a.mu.Lock()
+	a.status = nil
+	a.mu.Unlock()
 	bound := deregisterBound
 	if end, ok := ctx.Deadline(); ok {
 		bound = min(bound, time.Until(end)/deregisterShare)

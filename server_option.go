@@ -9,6 +9,7 @@ import (
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/contract"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/wire"
 )
 
 // ServerOption configures a [Server].
@@ -61,6 +62,14 @@ type serverOptions struct {
 	protocols      []Protocol
 	forwarder      callForwarder // nil: calls of other methods are refused
 	samplers       samplers
+}
+
+func defaultServerOptions() serverOptions {
+	return serverOptions{
+		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxCalls: 10_000, maxConns: 100_000, maxHandshakes: 256, maxStreams: int(wire.DefaultSettings().MaxStreams),
+		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second, sessionGrace: 30 * time.Second,
+		compressors: compress.BuiltIn(), replies: newCompression(nil, nil), memory: defaultReplyMemory,
+	}
 }
 
 type handleOptions struct {

@@ -17,6 +17,8 @@ import (
 // They must not wait for the client, since the server calls them for one connection after the
 // other.
 type ProtocolHooks struct {
+	// Protocol is the name of the protocol for [Server.Conns], such as "HTTP/2"; it may be empty.
+	Protocol string
 	// Drain is called once if the client should use another server: the server shuts down, the
 	// connection was idle for [IdleTimeout], or the identity ends soon or was not renewed. grace
 	// is how long open calls may go on. New calls are refused from now on, unless Gradual is set.

@@ -114,8 +114,9 @@ func (c *session) open() error {
 		return err
 	}
 	conn, err := host.OpenConn(c.peer, anser.ProtocolHooks{
-		Drain: func(time.Duration) {}, // the protocol has no message for it
-		Close: func(why error) { go c.finish(why) },
+		Protocol: "net/rpc",
+		Drain:    func(time.Duration) {}, // the protocol has no message for it
+		Close:    func(why error) { go c.finish(why) },
 	})
 	if err != nil {
 		if anser.CodeOf(err) == anser.ResourceExhausted {

@@ -238,7 +238,7 @@ func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) (err error
 	}
 	p.o.setTimes(config, s.ConnTimes())
 	conn := h2.New(in.Conn, in.Begin, config)
-	h, err = host.Open(s, in.Peer, conn.GoAway, func(why error) {
+	h, err = host.Open(s, "HTTP/2", in.Peer, conn.GoAway, func(why error) {
 		switch {
 		case why == nil:
 			go conn.Finish()
@@ -299,7 +299,7 @@ func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 		server.Close()
 		l.conn.Close() // net/http does not know of a connection that drain has spared
 	}
-	h, err := host.Open(s, in.Peer, func() { l.conn.drain(server) }, func(why error) {
+	h, err := host.Open(s, "HTTP/1.1", in.Peer, func() { l.conn.drain(server) }, func(why error) {
 		if errors.Is(why, anser.ErrServerClosed) {
 			go cut()
 			return

@@ -55,6 +55,10 @@ func (l *Learner) Inline(now mono.Time) bool {
 	return now >= l.until.Load() && l.average.Load() < int64(slowAverage)
 }
 
+// Average returns the average time of a run, 0 before the first one. A run counts as maxSample at
+// most.
+func (l *Learner) Average() time.Duration { return time.Duration(l.average.Load()) }
+
 // Begin starts a timed run. weight is the number of runs for which it counts.
 func (l *Learner) Begin(now mono.Time, weight int64) Run { return l.long.begin(now, weight) }
 

@@ -21,6 +21,7 @@ type Conn struct {
 	Server *anser.Server
 	Peer   anser.Peer
 
+	protocol string
 	draining chan struct{} // closed when the client should use another server
 	once     sync.Once
 	drain    func()
@@ -53,12 +54,13 @@ type login struct {
 	ready bool
 }
 
-// Open adds a connection to the server. drain is called when the client should use another server,
-// and close when the connection must end, with nil after a drain.
-func Open(s *anser.Server, peer anser.Peer, drain func(), end func(error)) (*Conn, error) {
-	c := &Conn{Server: s, Peer: peer, draining: make(chan struct{}), drain: drain, close: end, proofs: make(chan struct{}, maxProofs)}
+// Open adds a connection of a protocol to the server. drain is called when the client should use
+// another server, and close when the connection must end, with nil after a drain.
+func Open(s *anser.Server, protocol string, peer anser.Peer, drain func(), end func(error)) (*Conn, error) {
+	c := &Conn{Server: s, Peer: peer, protocol: protocol, draining: make(chan struct{}), drain: drain, close: end, proofs: make(chan struct{}, maxProofs)}
 	base, err := s.OpenConn(peer, anser.ProtocolHooks{
-		Drain: func(time.Duration) { c.startDrain() }, Gradual: true,
+		Protocol: protocol,
+		Drain:    func(time.Duration) { c.startDrain() }, Gradual: true,
 		Close: c.closeBase,
 	})
 	if err != nil {
@@ -307,7 +309,8 @@ func (c *Conn) prove(key [sha256.Size]byte, l *login, token string) {
 	}
 	// Requests after the end of the identity try the credential again.
 	conn, err := c.base.Share(anser.ProtocolHooks{
-		Gradual: true,
+		Protocol: c.protocol,
+		Gradual:  true,
 		Drain: func(time.Duration) {
 			select {
 			case <-c.draining: // until Drained

@@ -40,7 +40,7 @@ func TestSilentClients(t *testing.T) {
 	h := plain.New(exchange.NewDirectory(s))
 	h.PingEvery = 20 * time.Millisecond
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
-	at, err := host.Open(s, anser.Peer{Addr: local, Local: local}, func() {}, func(error) {})
+	at, err := host.Open(s, "HTTP/1.1", anser.Peer{Addr: local, Local: local}, func() {}, func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

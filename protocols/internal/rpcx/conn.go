@@ -45,7 +45,7 @@ func Serve(s *anser.Server, methods *exchange.Directory, in anser.Incoming) (err
 	c.link.SetLimits(link.Limits{Stall: stall})
 	c.idle.L = &c.mu
 	c.opened = make(chan struct{})
-	c.host, err = host.Open(s, in.Peer, c.drain, c.end)
+	c.host, err = host.Open(s, "rpcx", in.Peer, c.drain, c.end)
 	close(c.opened)
 	if err != nil {
 		return err
