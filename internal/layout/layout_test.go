@@ -83,6 +83,7 @@ var rules = []rule{
 	{packages: "protocols/internal/**", may: above},
 	{packages: "mcp", may: append([]string{"protocols"}, above...)},
 	{packages: "telemetry/**", may: append([]string{"telemetry"}, above...)},
+	{packages: "admin", may: append([]string{"telemetry"}, above...)},
 	{packages: "record", may: above},
 	{packages: "transport/**", may: above},
 	{packages: "gateway", may: append([]string{"protocols", "route", "auth", "auth/jwt", "interceptor/**", "record", "transport/**"}, above...)},

@@ -1,0 +1,87 @@
+package admin
+
+import (
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/anser-rpc/anser/internal/browserguard"
+)
+
+// A refusal is why a request is not answered.
+type refusal struct {
+	status int
+	text   string
+}
+
+// refuse returns why the request is not answered, or nil.
+func (p *Page) refuse(r *http.Request) *refusal {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr) // nil: package protocols has checked hosts
+	if local != nil && browserguard.IsLocal(local) && !browserguard.OwnHost(r.Host, p.o.hosts) {
+		return &refusal{http.StatusForbidden, "the host of the request may belong to an attacker: use an IP address or localhost, or see admin.AllowHosts"}
+	}
+	if crossSite(r) {
+		return &refusal{http.StatusForbidden, "pages of other sites may not use the admin page"}
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return &refusal{http.StatusMethodNotAllowed, "the admin page changes nothing: use GET"}
+	}
+	if len(p.o.authorize) == 0 {
+		if !fromThisMachine(r, local) {
+			return &refusal{http.StatusForbidden, "the admin page answers this machine alone without authentication: see admin.Token and admin.Authorize"}
+		}
+		return nil
+	}
+	for _, allows := range p.o.authorize {
+		if allows(r) {
+			return nil
+		}
+	}
+	if p.o.tokens {
+		return &refusal{http.StatusUnauthorized, "the admin page needs a token, as in Authorization: Bearer TOKEN"}
+	}
+	return &refusal{http.StatusForbidden, "the admin page is not for you"}
+}
+
+// crossSite reports whether a page of another site has made the request. Following a link to a page
+// is fine: it says nothing to the other one, and does nothing.
+func crossSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return r.Header.Get("Origin") != "" && r.Header.Get("Sec-Fetch-Site") == ""
+	}
+	return r.Header.Get("Sec-Fetch-Dest") != "document" || strings.Contains(r.URL.Path, "/debug/") || strings.Contains(r.URL.Path, "/flight/")
+}
+
+// fromThisMachine reports whether the request comes from this machine, and not through a proxy.
+func fromThisMachine(r *http.Request, local net.Addr) bool {
+	for _, name := range [...]string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if r.Header.Get(name) != "" {
+			return false
+		}
+	}
+	if local != nil && !browserguard.IsLocal(local) {
+		return false
+	}
+	if _, ok := local.(*net.UnixAddr); ok {
+		return true
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+// policy keeps everything from other sites out of the page, and the page out of theirs.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+func protect(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Vary", "Accept")
+}

@@ -1,0 +1,256 @@
+package admin
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/anser-rpc/anser/telemetry"
+)
+
+// A page is one page in all its forms.
+type page struct {
+	path  string
+	title string
+	parts parts
+	build func(d *Document, q url.Values) []section
+}
+
+// pages are the pages of the navigation, in its order.
+var pages = [...]page{
+	{"", "Overview", ofMethods | ofServers | ofClients | ofFailures, overview},
+	{"methods", "Methods", ofMethods | ofServers | ofServed, methodsPage},
+	{"connections", "Connections", ofServers | ofClients | ofConns, connectionsPage},
+	{"clients", "Clients", ofClients | ofMethods, clientsPage},
+	{"registries", "Registries and rules", ofServers | ofClients, registriesPage},
+	{"failures", "Failures", ofFailures, failuresPage},
+	{"slow", "Slow calls", ofSlow, slowPage},
+	{"options", "Options", ofServers | ofClients | ofOptions, optionsPage},
+}
+
+// hidden are pages to which others have links.
+var hidden = [...]page{
+	{"method", "Method", ofMethods | ofServers | ofServed, methodPage},
+	{"all", "Everything", everything, nil},
+}
+
+// others are paths of the page that are not made from a document.
+var others = [...]string{"calls", "flight", "debug"}
+
+func isPage(name string) bool {
+	return find(name) != nil || slices.Contains(others[:], name)
+}
+
+func find(name string) *page {
+	for i := range pages {
+		if pages[i].path == name {
+			return &pages[i]
+		}
+	}
+	for i := range hidden {
+		if hidden[i].path == name {
+			return &hidden[i]
+		}
+	}
+	return nil
+}
+
+//go:embed assets
+var assets embed.FS
+
+// ServeHTTP serves the page. Its links are relative: it works below any path that ends with a
+// slash, behind http.StripPrefix.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
+	if no := p.refuse(r); no != nil {
+		if no.status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Basic realm="admin page, with the token as password", charset="UTF-8"`)
+		}
+		http.Error(w, fmt.Sprint(no.status, " ", no.text), no.status)
+		return
+	}
+	if r.URL.Path == "" { // relative links need the slash
+		if u, err := url.ParseRequestURI(r.RequestURI); err == nil && path.Base(u.Path) != "/" {
+			w.Header().Set("Location", path.Base(u.EscapedPath())+"/")
+			w.WriteHeader(http.StatusFound)
+			return
+		}
+	}
+	name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch {
+	case name == "debug":
+		p.serveProfile(w, r, rest)
+	case name == "flight":
+		p.serveFlight(w, r, rest)
+	case rest != "":
+		http.NotFound(w, r)
+	case name == "style.css" || name == "page.js":
+		http.ServeFileFS(w, r, assets, "assets/"+name)
+	default:
+		p.servePage(w, r, name)
+	}
+}
+
+// servePage serves a page in the form that its suffix or the request asks for.
+func (p *Page) servePage(w http.ResponseWriter, r *http.Request, name string) {
+	form := formOf(r)
+	if base, ext, ok := strings.Cut(name, "."); ok {
+		name, form = base, ext
+	}
+	if name == "index" {
+		name = ""
+	}
+	if name == "calls" {
+		p.serveCalls(w, r, form)
+		return
+	}
+	if h := p.o.handlers[name]; h != nil {
+		h.ServeHTTP(w, r)
+		return
+	}
+	at := find(name)
+	if at == nil {
+		http.Error(w, "404 the admin page has no such page: see its overview", http.StatusNotFound)
+		return
+	}
+	switch form {
+	case "json":
+	case "html", "txt":
+		if at.build == nil {
+			http.Error(w, "404 use all.json", http.StatusNotFound)
+			return
+		}
+	default:
+		http.Error(w, fmt.Sprintf("404 no page has the form %q: use .html, .txt or .json", form), http.StatusNotFound)
+		return
+	}
+	conns := defaultConns
+	if text := r.URL.Query().Get("conns"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > maxConns {
+			http.Error(w, fmt.Sprintf("400 conns=%q: want a number from 0 to %d", text, maxConns), http.StatusBadRequest)
+			return
+		}
+		conns = n
+	}
+	p.await(r)
+	doc := p.document(at.parts, conns)
+	doc.clean()
+	if form == "json" {
+		w.Header().Set("Content-Type", "application/json")
+		e := json.NewEncoder(w)
+		e.SetIndent("", " ")
+		e.Encode(doc) //nits:ignore errcheck the viewer has gone
+		return
+	}
+	v := &view{Page: at, Doc: doc, Sections: at.build(doc, r.URL.Query()), Extra: p.links()}
+	if form == "txt" {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Write([]byte(v.text()))
+		return
+	}
+	v.serveHTML(w)
+}
+
+const (
+	defaultConns = 100
+	maxConns     = 100_000
+)
+
+// formOf returns the form that the header Accept asks for: "html", "json", or "txt" for curl.
+func formOf(r *http.Request) string {
+	for _, accept := range r.Header.Values("Accept") {
+		for part := range strings.SplitSeq(accept, ",") {
+			switch kind, _, _ := strings.Cut(strings.TrimSpace(part), ";"); kind {
+			case "text/html":
+				return "html"
+			case "application/json":
+				return "json"
+			case "text/plain":
+				return "txt"
+			case "text/event-stream":
+				return "events"
+			case "application/x-ndjson":
+				return "ndjson"
+			}
+		}
+	}
+	return "txt"
+}
+
+// links returns the further links of the navigation.
+func (p *Page) links() (list []link) {
+	list = append(list, link{"calls", "Live calls"}, link{"flight/", "Flight recorder"}, link{"debug/pprof/", "Profiles"})
+	for name := range p.o.handlers {
+		list = append(list, link{name, name})
+	}
+	slices.SortFunc(list[3:], func(a, b link) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}
+
+type link struct{ Path, Title string }
+
+// clean removes credentials from what the page shows: targets may have some, and so may errors of
+// registries.
+func (d *Document) clean() {
+	for i := range d.Methods {
+		m := &d.Methods[i]
+		m.Target, m.Slowest = withoutUser(m.Target), cleanCall(m.Slowest)
+	}
+	for i := range d.Clients {
+		c := &d.Clients[i]
+		c.Target, c.Trouble = withoutUser(c.Target), withoutUser(c.Trouble)
+		if c.Rules != nil {
+			c.Rules.Trouble = withoutUser(c.Rules.Trouble)
+		}
+	}
+	for i := range d.Servers {
+		for j := range d.Servers[i].Announcements {
+			a := &d.Servers[i].Announcements[j]
+			a.Trouble = withoutUser(a.Trouble)
+		}
+	}
+	for _, list := range []*Calls{d.Failures, d.Slow} {
+		if list != nil {
+			for i := range list.Calls {
+				list.Calls[i] = cleanCall(list.Calls[i])
+			}
+		}
+	}
+}
+
+func cleanCall(c *telemetry.Call) *telemetry.Call {
+	if c == nil || !strings.Contains(c.Target, "@") && !strings.Contains(c.Message, "@") {
+		return c
+	}
+	own := *c
+	own.Target, own.Message = withoutUser(c.Target), withoutUser(c.Message)
+	return &own
+}
+
+// withoutUser removes user and password from the URLs in a text.
+func withoutUser(text string) string {
+	var b strings.Builder
+	for {
+		before, after, ok := strings.Cut(text, "://")
+		b.WriteString(before)
+		if !ok {
+			return b.String()
+		}
+		b.WriteString("://")
+		end := strings.IndexAny(after, "/ \t\n\"'?#,")
+		if end < 0 {
+			end = len(after)
+		}
+		if at := strings.LastIndexByte(after[:end], '@'); at >= 0 {
+			after = after[at+1:]
+		}
+		text = after
+	}
+}

@@ -1,0 +1,205 @@
+package admin
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+func connectionsPage(d *Document, _ url.Values) (list []section) {
+	for i := range d.Servers {
+		v := &d.Servers[i]
+		list = append(list, connsSection("Server "+cmp.Or(strings.Join(v.Addresses, ", "), "that does not listen"), v.Connections, v.Conns))
+	}
+	for i := range d.Clients {
+		c := &d.Clients[i]
+		list = append(list, connsSection("Client of "+c.Target, c.Connections, c.Conns))
+	}
+	if len(list) == 0 {
+		list = append(list, section{Title: "Connections", Empty: "The meter has neither a server nor a client."})
+	}
+	return list
+}
+
+func connsSection(title string, conns []Conn, all int) section {
+	s := section{
+		Title: title, Empty: "No connections.",
+		Columns: columns("Peer", "Protocol", "TLS", "Identity", ">In flight", ">Streams", ">Received", ">Sent", ">To write", ">Credit", ">Quiet", "State"),
+	}
+	if len(conns) < all {
+		s.Note = fmt.Sprintf("%d of %d, the busiest first; ?conns=N shows more.", len(conns), all)
+	}
+	for _, c := range conns {
+		own := c.Protocol == "anser"
+		bytes := func(n float64) cell {
+			if !own {
+				return dim("–")
+			}
+			return plain(size(n))
+		}
+		quiet := dim("–")
+		if own {
+			quiet = plain(span(c.Quiet))
+		}
+		state := plain("open")
+		if c.Draining {
+			state = cell{Text: "draining", Class: "warn"}
+		}
+		s.Rows = append(s.Rows, []cell{
+			plain(c.Peer), plain(c.Protocol), plain(cmp.Or(c.TLS, "no")), plain(c.Identity), plain(fmt.Sprint(c.InFlight)), number(c.Streams, ""),
+			bytes(float64(c.Received)), bytes(float64(c.Sent)), bytes(float64(c.Waiting)), bytes(float64(c.Credit)), quiet, state,
+		})
+	}
+	return s
+}
+
+func clientsPage(d *Document, _ url.Values) (list []section) {
+	list = append(list, edgesSection(d))
+	for i := range d.Clients {
+		c := &d.Clients[i]
+		s := section{
+			Title: "Instances of " + c.Target, Empty: "The client knows no instance.",
+			Columns: columns("Instance", "Address", "Zone", "Version", ">Weight", "Registered as", "Status", ">Active", ">Latency", "Breakers", "Why"),
+		}
+		if c.Subset > 0 {
+			s.Note = fmt.Sprintf("The client uses a subset of %d of them.", c.Subset)
+		}
+		for j := range c.Instances {
+			s.Rows = append(s.Rows, instanceRow(d, &c.Instances[j]))
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func instanceRow(d *Document, in *Instance) []cell {
+	status := plain(in.Status)
+	switch in.Status {
+	case "ejected", "down":
+		status.Class = "bad"
+	case "idle", "outside":
+		status.Class = "dim"
+	}
+	why := in.Why
+	if !in.EjectedUntil.IsZero() {
+		why += fmt.Sprintf("; a call probes it in %s", span(max(in.EjectedUntil.Sub(d.Time), 0)))
+	}
+	if in.Held {
+		why = strings.TrimPrefix(why+"; the registry lists it no longer, and it is kept as too many went at once", "; ")
+	}
+	latency := dim("–")
+	if in.Latency > 0 {
+		latency = plain(span(in.Latency))
+	}
+	breakers := dim("closed")
+	var open []string
+	for _, b := range in.Breakers {
+		open = append(open, fmt.Sprintf("%s %s, %d of %d failed", b.Method, b.State, b.Failed, b.Calls))
+	}
+	if len(open) > 0 {
+		breakers = cell{Text: strings.Join(open, "; "), Class: "warn"}
+	}
+	return []cell{
+		plain(in.Key()), plain(in.Address), plain(in.Zone), plain(in.Version), plain(fmt.Sprint(in.EffectiveWeight())), plain(in.State.String()), status,
+		plain(fmt.Sprint(in.Active)), latency, breakers, plain(why),
+	}
+}
+
+func registriesPage(d *Document, _ url.Values) []section {
+	out := section{
+		Title: "Instances that the process announces", Empty: "None: see anser.Announce.",
+		Columns: columns("Service", "Instance", "Address", "Registered", "Since", "Trouble"),
+	}
+	for i := range d.Servers {
+		for _, a := range d.Servers[i].Announcements {
+			state := plain("yes")
+			if !a.Registered {
+				state = bad("no")
+			}
+			out.Rows = append(out.Rows, []cell{plain(a.Instance.Service), plain(a.Instance.Key()), plain(a.Instance.Address), state, plain(since(d.Time, a.Since)), bad(a.Trouble)})
+		}
+	}
+	in := section{
+		Title: "Lists that its clients follow", Empty: "The meter has no client.",
+		Columns: columns("Target", "Registry", ">Instances", "Rules", "Trouble of the rules"),
+	}
+	for i := range d.Clients {
+		c := &d.Clients[i]
+		rules, trouble := dim("none"), ""
+		if r := c.Rules; r != nil {
+			trouble = r.Trouble
+			switch {
+			case r.NotFollowed:
+				rules = cell{Text: "the registry has rules that the client does not follow: see route.Rules", Class: "warn"}
+			case r.Version > 0 && r.Saved:
+				rules = cell{Text: fmt.Sprintf("version %d, from disk", r.Version), Class: "warn"}
+			case r.Version > 0:
+				rules = plain(fmt.Sprintf("version %d, in force since %s", r.Version, r.Applied.Format(time.TimeOnly)))
+			}
+		}
+		in.Rows = append(in.Rows, []cell{plain(c.Target), registryCell(d, c), plain(fmt.Sprint(len(c.Instances))), rules, bad(trouble)})
+	}
+	return []section{out, in}
+}
+
+func failuresPage(d *Document, _ url.Values) []section {
+	return []section{callsSection("Latest calls that failed", d.Failures, d.Time, len(d.Failures.Calls)+1)}
+}
+
+func slowPage(d *Document, _ url.Values) []section { return []section{slowSection(d.Slow, d.Time)} }
+
+func slowSection(list *Calls, now time.Time) section {
+	s := section{
+		Title: "Latest slow calls", Empty: "None.", Legend: append(steps[:len(steps):len(steps)], "rest"),
+		Note:    "Servers know what takes the time: waiting in the queue, decoding, the handler, encoding. The network is what the caller's time has in addition.",
+		Columns: columns("Ended", "Side", "Method", "Result", ">Duration", "Where the time went", ">Request", ">Reply", "Peer", "Identity", "Trace", "Attempts"),
+	}
+	for _, c := range list.Calls {
+		bytes := func(n int) cell {
+			if n == 0 {
+				return dim("–")
+			}
+			return plain(size(float64(n)))
+		}
+		bar := dim("–")
+		if c.Side == "server" {
+			bar = costs(c.Queue, c.Decode, c.Handle, c.Encode, c.Duration)
+		}
+		s.Rows = append(s.Rows, []cell{
+			plain(since(now, c.Time)), plain(c.Side), plain(c.Method), result(c), plain(span(c.Duration)), bar, bytes(c.RequestBytes), bytes(c.ReplyBytes),
+			plain(peer(c)), plain(c.Identity), dim(c.TraceID), plain(explain(c)),
+		})
+	}
+	if list.Skipped > 0 {
+		s.Note += fmt.Sprintf(" %d calls were left out, as there were more than 500 in a second.", list.Skipped)
+	}
+	return s
+}
+
+func optionsPage(d *Document, _ url.Values) (list []section) {
+	for i := range d.Servers {
+		v := &d.Servers[i]
+		list = append(list, optionsSection("Server "+strings.Join(v.Addresses, ", "), v.Options))
+	}
+	for i := range d.Clients {
+		list = append(list, optionsSection("Client of "+d.Clients[i].Target, d.Clients[i].Options))
+	}
+	if len(list) == 0 {
+		list = append(list, section{Title: "Options", Empty: "The meter has neither a server nor a client."})
+	}
+	return list
+}
+
+func optionsSection(title string, options []OptionValue) section {
+	s := section{Title: title, Columns: columns("Option", "Value", "Set by", "Default")}
+	for _, o := range options {
+		by := dim("default")
+		if o.Set {
+			by = plain("an option of the program")
+		}
+		s.Rows = append(s.Rows, []cell{plain("anser." + o.Name), plain(o.Value), by, dim(o.Default)})
+	}
+	return s
+}
