@@ -115,13 +115,17 @@ func (h *Histogram) combine(o *Histogram, f func(a, b uint64) uint64, sign time.
 	h.Sum = max(h.Sum+sign*o.Sum, 0)
 	var all [buckets]uint64
 	for i, n := range h.All() {
-		all[i-firstIndex] = n
+		all[place(i)] += n
 	}
 	for i, n := range o.All() {
-		all[i-firstIndex] = f(all[i-firstIndex], n)
+		all[place(i)] = f(all[place(i)], n)
 	}
 	h.set(&all)
 }
+
+// place returns where the bucket i is among all. A histogram that another process has sent may have
+// any index.
+func place(i int) int { return min(max(i, firstIndex), lastIndex) - firstIndex }
 
 // set stores the counts of all buckets.
 func (h *Histogram) set(all *[buckets]uint64) {

@@ -84,3 +84,14 @@ func BenchmarkRecord(b *testing.B) {
 		}
 	})
 }
+
+// Histograms that another process has sent can have indexes that no duration has.
+func TestForeignHistograms(t *testing.T) {
+	var h Histogram
+	h.Add(&Histogram{Count: 3, First: -1 << 62, Counts: []uint64{1, 2}})
+	h.Add(&Histogram{Count: 1, First: 1 << 62, Counts: []uint64{1}})
+	h.Sub(&Histogram{Count: 1, First: 1 << 40, Counts: []uint64{1}})
+	if h.Count != 3 || h.Quantile(1) > 10*time.Nanosecond {
+		t.Errorf("got %+v", h)
+	}
+}
