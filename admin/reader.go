@@ -1,0 +1,151 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/anser-rpc/anser/telemetry"
+)
+
+// Tag is the name of the tag of an instance in its registry with the address of the admin page of
+// its process, such as "http://127.0.0.1:8971/". Commands that watch a whole system find pages by
+// it.
+const Tag = "admin"
+
+// Reader reads the pages of other processes. It is safe for concurrent use.
+type Reader struct {
+	// Client makes the requests; nil means http.DefaultClient.
+	Client *http.Client
+	// Token is sent as the bearer token, if it is not empty.
+	Token string
+}
+
+// maxDocument limits what a page may send.
+const maxDocument = 64 << 20
+
+// Document reads a page such as "all" or "methods?…" of the process whose page is at address, a URL
+// or "host:port".
+func (r *Reader) Document(ctx context.Context, address, page string) (*Document, error) {
+	name, query, _ := strings.Cut(page, "?")
+	answer, err := r.get(ctx, address, name+".json", query)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	var d Document
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxDocument)).Decode(&d); err != nil {
+		return nil, fmt.Errorf("%s is no admin page: %w", withoutUser(address), err)
+	}
+	if d.Format != Format {
+		return nil, fmt.Errorf("the admin page at %s has the format %d, and this program reads %d: use the same version of Anser", withoutUser(address), d.Format, Format)
+	}
+	for i := range d.Methods {
+		for _, c := range d.Methods[i].Codes {
+			if c.Times.Scale != telemetry.Scale {
+				return nil, fmt.Errorf("the admin page at %s has histograms of the scale %d, and this program reads %d", withoutUser(address), c.Times.Scale, telemetry.Scale)
+			}
+		}
+	}
+	return &d, nil
+}
+
+// maxLine limits one call that a page sends.
+const maxLine = 1 << 20
+
+// Follow reads calls as they happen, and calls f for each, until ctx is done or the list ends. The
+// query is that of calls.ndjson: see docs/observability.md. skipped is the number of calls so far
+// that the list has left out.
+func (r *Reader) Follow(ctx context.Context, address string, query url.Values, f func(c *telemetry.Call, skipped uint64)) error {
+	answer, err := r.get(ctx, address, "calls.ndjson", query.Encode())
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, maxLine)
+	skipped := uint64(0)
+	for lines.Scan() {
+		var line struct {
+			telemetry.Call
+			Skipped *uint64 `json:"skipped"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return fmt.Errorf("%s sends no calls: %w", withoutUser(address), err)
+		}
+		if line.Skipped != nil {
+			skipped = *line.Skipped
+			continue
+		}
+		f(&line.Call, skipped)
+	}
+	if err := lines.Err(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the admin page at %s: %w", withoutUser(address), err)
+	}
+	return ctx.Err()
+}
+
+func (r *Reader) get(ctx context.Context, address, page, query string) (*http.Response, error) {
+	at, err := pageURL(address)
+	if err != nil {
+		return nil, err
+	}
+	at = at.JoinPath(page)
+	at.RawQuery = query
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if r.Token != "" {
+		request.Header.Set("Authorization", "Bearer "+r.Token)
+	}
+	client := r.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("the admin page at %s does not answer: %w", withoutUser(address), err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
+		return nil, fmt.Errorf("the admin page at %s: %s", withoutUser(address), printable(strings.TrimSpace(string(text))))
+	}
+	return answer, nil
+}
+
+// pageURL returns the URL of a page.
+func pageURL(address string) (*url.URL, error) {
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%q is no address of an admin page: use host:port or a URL such as http://127.0.0.1:8971/", withoutUser(address))
+	}
+	return u, nil
+}
+
+// Difference returns the times of the calls of a method that ended between two documents of the
+// same process, and how many of them failed. before may be nil.
+func (m *Method) Difference(before *Method) (times telemetry.Histogram, failed uint64) {
+	add := func(m *Method, apply func(*telemetry.Histogram)) uint64 {
+		for i := range m.Codes {
+			h := &m.Codes[i].Times
+			apply(&telemetry.Histogram{Count: h.Count, Sum: h.Sum, First: h.First, Counts: h.Counts})
+		}
+		_, failed := m.calls()
+		return failed
+	}
+	failed = add(m, times.Add)
+	if before != nil {
+		failed -= min(failed, add(before, times.Sub))
+	}
+	return times, failed
+}
