@@ -82,7 +82,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	name, rest, _ := strings.Cut(strings.TrimLeft(r.URL.Path, "/"), "/")
 	switch {
 	case name == "debug":
 		p.serveProfile(w, r, rest)
