@@ -1,0 +1,233 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Run shows looks on a terminal until the user quits or ctx is done.
+func Run(ctx context.Context, w *Watcher, every time.Duration, show Show, in io.Reader, out io.Writer) error {
+	m := &model{ctx: ctx, watcher: w, every: every, show: show, width: 80, height: 24}
+	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
+	if m.failed != nil {
+		return m.failed
+	}
+	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// model is the state of the screen.
+type model struct {
+	ctx     context.Context
+	watcher *Watcher
+	every   time.Duration
+	show    Show
+	look    *Look
+	failed  error // of the first look
+	trouble error // of the last one
+	paused  bool
+	typing  bool // the filter
+	cursor  int
+	top     int // first line that is shown
+	width   int
+	height  int
+}
+
+// looked is the message with a new look.
+type looked struct {
+	look *Look
+	err  error
+}
+
+// due is the message that it is time for the next look.
+type due struct{}
+
+func (m *model) ask() tea.Msg {
+	look, err := m.watcher.Look(m.ctx)
+	return looked{look, err}
+}
+
+// Init implements [tea.Model].
+func (m *model) Init() tea.Cmd { return m.ask }
+
+// Update implements [tea.Model].
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case looked:
+		m.trouble = msg.err
+		if msg.err == nil && !m.paused {
+			m.look = msg.look
+		} else if m.look == nil && msg.err != nil {
+			m.failed = msg.err
+			return m, tea.Quit
+		}
+		wait := m.every
+		if m.look != nil && m.look.Window == 0 {
+			wait = min(wait, time.Second)
+		}
+		return m, tea.Tick(wait, func(time.Time) tea.Msg { return due{} })
+	case due:
+		return m, m.ask
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tea.KeyPressMsg:
+		if m.typing {
+			m.typeFilter(msg)
+			return m, nil
+		}
+		return m, m.press(msg.String())
+	}
+	return m, nil
+}
+
+// typeFilter changes the filter.
+func (m *model) typeFilter(k tea.KeyPressMsg) {
+	switch k.String() {
+	case "enter":
+		m.typing = false
+	case "esc", "ctrl+c":
+		m.typing, m.show.Filter = false, ""
+	case "backspace":
+		if r := []rune(m.show.Filter); len(r) > 0 {
+			m.show.Filter = string(r[:len(r)-1])
+		}
+	default:
+		m.show.Filter += k.Key().Text
+	}
+	m.cursor, m.top = 0, 0
+}
+
+// press does what a key says.
+func (m *model) press(key string) tea.Cmd {
+	switch key {
+	case "q", "ctrl+c":
+		return tea.Quit
+	case "tab":
+		m.show.Processes = !m.show.Processes
+		m.show.Process, m.show.Method = "", nil
+		m.cursor, m.top = 0, 0
+	case "s":
+		m.show.Order = Orders[(slices.Index(Orders[:], m.show.Order)+1)%len(Orders)]
+	case "/":
+		m.typing = true
+	case "space", "p":
+		m.paused = !m.paused
+	case "up", "k":
+		m.cursor--
+	case "down", "j":
+		m.cursor++
+	case "pgup":
+		m.cursor -= m.height / 2
+	case "pgdown":
+		m.cursor += m.height / 2
+	case "home", "g":
+		m.cursor = 0
+	case "enter":
+		m.enter()
+	case "esc", "backspace", "left":
+		m.back()
+	}
+	return nil
+}
+
+// enter shows what the row under the cursor consists of.
+func (m *model) enter() {
+	if m.look == nil || m.show.Process != "" {
+		return
+	}
+	switch {
+	case m.show.Processes || m.show.Method != nil:
+		list := m.look.Processes
+		if m.show.Method != nil {
+			list = m.look.with(m.show.Method)
+		}
+		if list = sortedProcesses(list, m.show.Order, m.show.Filter); m.cursor < len(list) {
+			m.show.Process = list[m.cursor].Address
+		}
+	default:
+		if list := sortedMethods(m.look.Methods, m.show.Order, m.show.Filter); m.cursor < len(list) {
+			m.show.Method = &list[m.cursor]
+		}
+	}
+	m.show.Filter = ""
+	m.cursor, m.top = 0, 0
+}
+
+func (m *model) back() {
+	switch {
+	case m.show.Process != "":
+		m.show.Process = ""
+	case m.show.Method != nil:
+		m.show.Method = nil
+	default:
+		m.show.Filter = ""
+	}
+	m.cursor, m.top = 0, 0
+}
+
+// View implements [tea.Model].
+func (m *model) View() tea.View {
+	v := tea.NewView(strings.Join(m.lines(), "\n"))
+	v.AltScreen = true
+	v.WindowTitle = "anser top"
+	return v
+}
+
+const keys = "tab instances/methods  enter open  esc back  s sort  / filter  space pause  q quit"
+
+// lines returns the lines of the screen.
+func (m *model) lines() []string {
+	if m.look == nil {
+		return []string{"Asking the processes …"}
+	}
+	lines, first, rows := m.look.Lines(m.show, m.width)
+	room := max(m.height-1, 1)
+	if rows > 0 {
+		m.cursor = min(max(m.cursor, 0), rows-1)
+		if at := first + m.cursor; at < len(lines) {
+			lines[at] = here.Render(ansi.Strip(lines[at]))
+			m.top = min(m.top, m.cursor)
+			m.top = max(m.top, at-room+1)
+		}
+	} else {
+		m.cursor = min(max(m.cursor, 0), max(len(lines)-room, 0))
+		m.top = m.cursor
+	}
+	if m.top > 0 && m.top < len(lines) {
+		lines = append(lines[:1:1], lines[m.top+1:]...)
+	}
+	lines = lines[:min(len(lines), room)]
+	for len(lines) < room {
+		lines = append(lines, "")
+	}
+	for i := range lines {
+		lines[i] = ansi.Truncate(lines[i], m.width, "…")
+	}
+	return append(lines, ansi.Truncate(m.footer(), m.width, "…"))
+}
+
+func (m *model) footer() string {
+	switch {
+	case m.typing:
+		return "/" + Printable(m.show.Filter) + "_"
+	case m.trouble != nil:
+		return bad.Render(Printable(m.trouble.Error()))
+	}
+	text := "sorted by " + m.show.Order
+	if m.show.Filter != "" {
+		text += ", with " + Printable(m.show.Filter)
+	}
+	if m.paused {
+		text = bold.Render("paused") + "  " + text
+	}
+	return text + faint.Render("  "+keys)
+}

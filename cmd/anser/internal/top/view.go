@@ -1,0 +1,228 @@
+package top
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/table"
+	"github.com/anser-rpc/anser/telemetry"
+)
+
+// Show selects what is shown.
+type Show struct {
+	Processes bool   // instead of methods
+	Order     string // one of Orders
+	Filter    string // part of a name
+	Process   string // address of the page of a process whose methods and slow calls are shown
+	Method    *Method
+}
+
+var (
+	faint = lipgloss.NewStyle().Faint(true)
+	bold  = lipgloss.NewStyle().Bold(true)
+	bad   = lipgloss.NewStyle().Foreground(lipgloss.Red)
+	here  = lipgloss.NewStyle().Reverse(true)
+)
+
+// Lines returns a look as lines of text, none wider than width; 0 means any width. rows is the
+// number of rows that can be selected, which begin at the line first.
+func (l *Look) Lines(s Show, width int) (lines []string, first, rows int) {
+	lines = append(lines, l.summary(), "")
+	if p := l.process(s.Process); p != nil {
+		return l.processLines(lines, p, s, width)
+	}
+	if s.Method != nil {
+		lines = append(lines, bold.Render(Printable(s.Method.Name))+faint.Render("  "+s.Method.Side+" "+Printable(s.Method.Target)))
+		t := processTable(sortedProcesses(l.with(s.Method), s.Order, s.Filter))
+		return append(lines, t.Lines(width)...), len(lines) + 1, len(t.Rows)
+	}
+	var t table.Table
+	if s.Processes {
+		t = processTable(sortedProcesses(l.Processes, s.Order, s.Filter))
+	} else {
+		t = methodTable(sortedMethods(l.Methods, s.Order, s.Filter))
+	}
+	return append(lines, t.Lines(width)...), len(lines) + 1, len(t.Rows)
+}
+
+// summary is the first line.
+func (l *Look) summary() string {
+	silent := 0
+	var all Figures
+	cpu, memory, inFlight := 0.0, uint64(0), int64(0)
+	for i := range l.Processes {
+		p := &l.Processes[i]
+		if p.Error != "" {
+			silent++
+		}
+		cpu, memory, inFlight = cpu+p.CPU, memory+p.Memory, inFlight+p.InFlight
+		for j := range p.Methods {
+			if p.Methods[j].Side == "server" {
+				all.add(&p.Methods[j].Figures)
+			}
+		}
+	}
+	text := fmt.Sprintf("%s  %s  served %s/s  failed %s  p50 %s  p99 %s  in flight %d  CPU %.0f %%  memory %s",
+		bold.Render(l.Time.Format(time.TimeOnly)), plural(len(l.Processes), "process"), table.Rate(all.Rate), failures(&all), duration(all.P50), duration(all.P99),
+		inFlight, 100*cpu, Bytes(memory))
+	if silent > 0 {
+		text += "  " + bad.Render(fmt.Sprintf("%d silent", silent))
+	}
+	if l.Window == 0 {
+		text += "  " + faint.Render("rates follow")
+	}
+	return text
+}
+
+func (l *Look) process(address string) *Process {
+	for i := range l.Processes {
+		if address != "" && l.Processes[i].Address == address {
+			return &l.Processes[i]
+		}
+	}
+	return nil
+}
+
+// with returns the processes that have a method, with its figures.
+func (l *Look) with(m *Method) (list []Process) {
+	for _, p := range l.Processes {
+		for i := range p.Methods {
+			if o := &p.Methods[i]; o.Side == m.Side && o.Name == m.Name && o.Target == m.Target {
+				p.Figures = o.Figures
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// processLines shows one process.
+func (l *Look) processLines(lines []string, p *Process, s Show, width int) (all []string, first, rows int) {
+	lines = append(lines, bold.Render(Printable(p.Name))+faint.Render("  "+Printable(p.Address+"  "+strings.Join(p.Services, ", "))))
+	if p.Error != "" {
+		return append(lines, bad.Render(Printable(p.Error))), 0, 0
+	}
+	lines = append(lines, fmt.Sprintf("CPU %.0f %%  memory %s  %d goroutines  %s  %d in flight  %d waiting",
+		100*p.CPU, Bytes(p.Memory), p.Goroutines, plural(p.Conns, "connection"), p.InFlight, p.Waiting), "")
+	t := methodTable(sortedMethods(p.Methods, s.Order, s.Filter))
+	lines = append(lines, t.Lines(width)...)
+	lines = append(lines, "", faint.Render("Latest slow calls"))
+	lines = append(lines, callLines(p.Slow, width)...)
+	lines = append(lines, "", faint.Render("Latest failures"))
+	return append(lines, callLines(p.Failures, width)...), 0, 0
+}
+
+const shownCalls = 8
+
+func callLines(calls []*telemetry.Call, width int) (lines []string) {
+	if len(calls) == 0 {
+		return []string{"none"}
+	}
+	var t table.Table
+	for _, title := range []string{"ENDED", "SIDE", "METHOD", "RESULT", "DURATION", "QUEUE", "DECODE", "HANDLER", "ENCODE", "PEER", "TRACE"} {
+		c := table.Column{Title: title}
+		switch title {
+		case "DURATION", "QUEUE", "DECODE", "HANDLER", "ENCODE":
+			c.Right = true
+		case "PEER", "TRACE":
+			c.Optional = true
+		}
+		t.Columns = append(t.Columns, c)
+	}
+	for _, c := range calls[:min(len(calls), shownCalls)] {
+		t.Add(c.Time.Local().Format("15:04:05.000"), c.Side, Printable(c.Method), Result(c), duration(c.Duration), duration(c.Queue), duration(c.Decode),
+			duration(c.Handle), duration(c.Encode), Printable(c.Peer), Printable(c.TraceID))
+	}
+	return t.Lines(width)
+}
+
+// Result returns how a call ended.
+func Result(c *telemetry.Call) string {
+	if c.Code == 0 {
+		return "ok"
+	}
+	return bad.Render(fmt.Sprintf("%s, %s", c.Code, c.Outcome))
+}
+
+func methodTable(list []Method) table.Table {
+	right := func(title string) table.Column { return table.Column{Title: title, Right: true, Least: len("1.23 ms")} }
+	t := table.Table{Columns: []table.Column{
+		{Title: "METHOD"}, {Title: "SIDE"}, right("CALLS/S"), right("FAILED/S"), right("P50"), right("P99"), right("QUEUE"), {Title: "TARGET", Optional: true},
+	}}
+	for i := range list {
+		m := &list[i]
+		queue := "-"
+		if m.Side == "server" {
+			queue = duration(m.Queue)
+		}
+		t.Add(Printable(m.Name), m.Side, table.Rate(m.Rate), failures(&m.Figures), duration(m.P50), duration(m.P99), queue, Printable(m.Target))
+	}
+	return t
+}
+
+func processTable(list []Process) table.Table {
+	right := func(title string) table.Column { return table.Column{Title: title, Right: true, Least: len("1.23 ms")} }
+	t := table.Table{Columns: []table.Column{
+		{Title: "INSTANCE"}, {Title: "SERVICES"}, right("CALLS/S"), right("FAILED/S"), right("P50"), right("P99"), right("IN FLIGHT"), right("QUEUE"), right("CPU"), right("MEMORY"),
+		{Title: "ADMIN PAGE", Optional: true},
+	}}
+	for i := range list {
+		p := &list[i]
+		if p.Error != "" {
+			t.Add(Printable(p.Name), bad.Render(Printable(p.Error)))
+			continue
+		}
+		t.Add(Printable(p.Name), Printable(strings.Join(p.Services, ", ")), table.Rate(p.Rate), failures(&p.Figures), duration(p.P50), duration(p.P99),
+			fmt.Sprint(p.InFlight), duration(p.Queue), fmt.Sprintf("%.0f %%", 100*p.CPU), Bytes(p.Memory), Printable(p.Address))
+	}
+	return t
+}
+
+func failures(f *Figures) string {
+	if f.Failed > 0 {
+		return bad.Render(table.Rate(f.Failed))
+	}
+	return "0"
+}
+
+func duration(d time.Duration) string {
+	if d <= 0 {
+		return "-"
+	}
+	return table.Duration(d)
+}
+
+// Bytes formats a number of bytes.
+func Bytes(n uint64) string {
+	f := float64(n)
+	for _, unit := range [...]string{"B", "KiB", "MiB"} {
+		if f < 1024 {
+			return fmt.Sprintf("%.0f %s", f, unit)
+		}
+		f /= 1024
+	}
+	return fmt.Sprintf("%.1f GiB", f)
+}
+
+func plural(n int, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "s"):
+		return fmt.Sprintf("%d %ses", n, what)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Printable makes what a process says safe for the terminal.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff {
+			return '?'
+		}
+		return r
+	}, s)
+}
