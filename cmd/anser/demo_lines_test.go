@@ -45,6 +45,9 @@ func TestDemoLines(t *testing.T) {
 			tried[line[strings.LastIndexByte(line, '/'):]] = fetch(t, line)
 			continue
 		}
+		if strings.Contains(line, " top") {
+			line += " --once" // otherwise a user ends it
+		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 		cmd.Env = append(p.Env, "PATH="+path) // p.Env makes the test binary the command
 		out, err := cmd.Output()
@@ -57,12 +60,13 @@ func TestDemoLines(t *testing.T) {
 		}
 		tried[name] = string(out)
 	}
-	if len(lines) != 7 || len(tried) != 7 {
+	if len(lines) != 10 || len(tried) != 10 {
 		t.Fatalf("the lines are\n%s", strings.Join(lines, "\n"))
 	}
 	for name, want := range map[string]string{
 		"anser ls": "arith-3", "anser call": `"C": 56`, "curl": `{"C":56}`, "grpcurl": `"C": "56"`, "/openapi": "<title>", "/mcp": "arith_Arith_Mul",
-		"/metrics": `anser_client_calls_total{code="OK",method="Arith.Mul",target="etcd://`,
+		"/metrics":  `anser_client_calls_total{code="OK",method="Arith.Mul",target="etcd://`,
+		"anser top": "Arith.Mul", "anser tail": "server", "/": "Front.Page",
 	} {
 		if !strings.Contains(tried[name], want) {
 			t.Errorf("%s gives %q, want %q", name, tried[name], want)

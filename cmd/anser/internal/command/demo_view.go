@@ -144,8 +144,11 @@ func (v *demoView) trials() []trial {
 		{text: anser + " call arith Arith.Mul " + message + where},
 		{text: "curl http://" + at + "/arith/Arith.Mul -d " + message},
 		{text: "grpcurl -plaintext -d " + message + " " + at + " Arith/Mul"},
+		{text: anser + " top" + where},
+		{text: anser + " tail arith -n 10" + where},
 		{text: "http://" + at + "/openapi", browser: true},
 		{text: "http://" + at + "/mcp", browser: true},
+		{text: v.last.Admin, browser: true},
 		{text: v.last.Metrics, browser: true},
 	}
 }

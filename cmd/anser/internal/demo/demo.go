@@ -14,10 +14,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/anser-rpc/anser/admin"
 	"github.com/anser-rpc/anser/gateway"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
-	"github.com/anser-rpc/anser/telemetry"
+	"github.com/anser-rpc/anser/telemetry/prometheus"
 )
 
 // Options configures the demo.
@@ -86,14 +87,14 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 		return Summary{}, err
 	}
 	defer func() { err = errors.Join(err, reg.Close()) }()
-	d := &demo{o: o, url: "etcd://" + endpoint, rules: reg, store: store, figures: newFigures(), meter: telemetry.New(), events: make(chan Event, 16)}
+	d := &demo{o: o, url: "etcd://" + endpoint, rules: reg, store: store, figures: newFigures(), events: make(chan Event, 16)}
 	d.health = &health{tell: d.tell}
 	d.fleet = newFleet(d.url, reg, d.tell)
-	if d.watchtower, err = openWatchtower(d.meter, reg); err != nil {
+	if d.watched, err = watch("demo", admin.Handle(targetsPath, prometheus.Targets(reg))); err != nil {
 		return Summary{}, err
 	}
-	defer func() { err = errors.Join(err, d.watchtower.close()) }()
-	entrance, where, err := openEntrance(reg, d.meter, o)
+	defer func() { err = errors.Join(err, d.watched.close()) }()
+	entrance, where, err := openEntrance(reg, d.watched.meter, o)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -132,18 +133,17 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 
 // demo is one run.
 type demo struct {
-	o          Options
-	url        string
-	fleet      *fleet
-	rules      registry.Store // of all services
-	store      *store         // used by perform and its goroutines
-	figures    *figures
-	health     *health
-	traffic    *traffic         // set before the first step
-	meter      *telemetry.Meter // of this process: callers and entrance
-	watchtower *watchtower      // set before the first snapshot
-	address    string           // of the entrance; set before the first snapshot
-	events     chan Event       // read by Run until perform has returned
+	o       Options
+	url     string
+	fleet   *fleet
+	rules   registry.Store // of all services
+	store   *store         // used by perform and its goroutines
+	figures *figures
+	health  *health
+	traffic *traffic   // set before the first step
+	address string     // of the entrance; set before the first snapshot
+	watched *watched   // this process, with the callers and the entrance
+	events  chan Event // read by Run until perform has returned
 
 	mu      sync.Mutex // guards the fields below
 	rpcx    []Row      // the members of rpcx
@@ -158,7 +158,8 @@ func (d *demo) perform(ctx context.Context, where string, known func(context.Con
 	defer d.fleet.close()
 	d.tell(Event{Kind: "registry", Text: d.url})
 	d.tell(Event{Kind: "serves", Text: where})
-	d.tell(Event{Kind: "metrics", Text: "Prometheus finds the instances at " + d.watchtower.address + targetsPath + ", with " + metricsPath + " at their own ports"})
+	d.tell(Event{Kind: "admin", Text: "the admin page of the callers is at " + d.watched.url + "; instances announce theirs"})
+	d.tell(Event{Kind: "metrics", Text: "Prometheus finds the instances at " + d.watched.url + targetsPath + ", with /" + metricsPath + " at their own ports"})
 	if err := d.fleet.start(ctx); err != nil {
 		if ctx.Err() != nil { // interrupted: not an error
 			return d.summary(), nil
@@ -169,7 +170,7 @@ func (d *demo) perform(ctx context.Context, where string, known func(context.Con
 		return Summary{}, err
 	}
 	d.tell(Event{Kind: "ready", Text: fmt.Sprintf("%d instances of %d services are up", len(d.fleet.instances), len(services))})
-	traffic, err := startTraffic(d.url, d.o, d.meter, d.fleet, d.figures, d.health.heard)
+	traffic, err := startTraffic(d.url, d.o, d.watched.meter, d.fleet, d.figures, d.health.heard)
 	if err != nil {
 		return Summary{}, err
 	}

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/admin"
 	"github.com/anser-rpc/anser/cmd/anser/internal/child"
 	"github.com/anser-rpc/anser/compress/all"
 	"github.com/anser-rpc/anser/protocols"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
-	"github.com/anser-rpc/anser/telemetry"
 )
 
 // InstanceCommand is the command that runs an instance in a process started by Run; its flags are
@@ -55,13 +55,17 @@ func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, er
 		return err
 	}
 	defer func() { err = errors.Join(err, reg.Close()) }()
-	self := registry.Instance{ID: o.ID, Service: o.Service, Version: o.Version, Zone: zone(o.ID)}
-	meter := telemetry.New()
+	seen, err := watch(o.ID)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, seen.close()) }()
+	self := registry.Instance{ID: o.ID, Service: o.Service, Version: o.Version, Zone: zone(o.ID), Tags: map[string]string{admin.Tag: seen.url}}
 	var late lateness
 	server := anser.NewServer(anser.Announce(reg, self), anser.Intercept(sign(o.ID)), anser.Intercept(late.intercept),
-		anser.Logger(log), meter.Option(), anser.AcceptCompression(all.Compressors()...), protocols.All(protocols.Handler(metrics(meter))))
+		anser.Logger(log), seen.meter.Option(), anser.AcceptCompression(all.Compressors()...), protocols.All(protocols.Handler(metrics(seen.meter))))
 	Slow.Handle(server, late.set)
-	closer, err := service.register(server, o.Registry, meter)
+	closer, err := service.register(server, o.Registry, seen.meter)
 	if err != nil {
 		return err
 	}

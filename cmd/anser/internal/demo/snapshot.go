@@ -6,6 +6,7 @@ import "time"
 type Snapshot struct {
 	Registry          string
 	Address           string        // at which all protocols are served
+	Admin             string        // URL of the admin page of the callers
 	Metrics           string        // URL of the metrics of the callers
 	Elapsed           time.Duration // of the traffic
 	Rows              []Row
@@ -47,7 +48,7 @@ type Summary struct {
 
 // snapshot combines the state of the fleet and the figures.
 func (d *demo) snapshot() Snapshot {
-	s := Snapshot{Registry: d.url, Address: d.address, Metrics: d.watchtower.address + metricsPath}
+	s := Snapshot{Registry: d.url, Address: d.address, Admin: d.watched.url, Metrics: d.watched.url + metricsPath}
 	d.mu.Lock()
 	members := d.rpcx
 	s.Step = d.step
