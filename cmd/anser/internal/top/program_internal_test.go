@@ -31,7 +31,8 @@ func press(m *model, keys ...string) {
 	}
 }
 
-// The keys lead to the instances of a method, to one of them, and back; they filter, sort and pause.
+// The keys lead to the instances of a method, to one of them, and back; they filter, sort and
+// pause.
 func TestKeys(t *testing.T) {
 	figures := Figures{Rate: 3}
 	look := &Look{Time: time.Now(), Window: time.Second, Processes: []Process{
