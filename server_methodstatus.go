@@ -16,7 +16,7 @@ type MethodStatus struct {
 	// Deduplicates says that a call with an idempotency key runs once; see [Deduplicate].
 	Deduplicates bool
 	Builtin      bool // the server adds it by itself
-	Passed       bool // its calls are forwarded; see [Forward]
+	Forwarded    bool // its calls are forwarded; see [Forward]
 
 	// Inline says that calls run on the reader goroutine of their connection now, and Fixed that an
 	// option or a limit has decided that.
@@ -56,16 +56,16 @@ func (s *Server) MethodStatus() (list []MethodStatus) {
 	return list
 }
 
-func (m *method) status(now mono.Time, aliases []string, passed bool) MethodStatus {
+func (m *method) status(now mono.Time, aliases []string, forwarded bool) MethodStatus {
 	st := MethodStatus{
 		Name: m.name, Aliases: aliases, Stream: m.converse != nil, Oneway: m.oneway, Idempotent: m.idempotent,
-		Deduplicates: m.once, Builtin: m.builtin, Passed: passed,
+		Deduplicates: m.once, Builtin: m.builtin, Forwarded: forwarded,
 	}
-	if !passed {
+	if !forwarded {
 		st.Fixed = m.mode != runLearned || st.Stream
 		st.Inline = !st.Stream && m.inline(now)
 	}
-	if !st.Fixed && !passed {
+	if !st.Fixed && !forwarded {
 		st.Run = m.placement.Average()
 	}
 	if g := m.limits; g != nil {

@@ -174,7 +174,7 @@ func servedOf(m *anser.MethodStatus, st anser.MethodStats) ServedMethod {
 		runs = "inline"
 	}
 	return ServedMethod{
-		Name: m.Name, Aliases: m.Aliases, Stream: m.Stream, Oneway: m.Oneway, Idempotent: m.Idempotent, Builtin: m.Builtin, Passed: m.Passed,
+		Name: m.Name, Aliases: m.Aliases, Stream: m.Stream, Oneway: m.Oneway, Idempotent: m.Idempotent, Builtin: m.Builtin, Forwarded: m.Forwarded,
 		Runs: runs, Fixed: m.Fixed, Run: m.Run, Calls: st.Calls, Failed: st.Failed, Refused: st.Refused,
 		MaxInFlight: m.MaxInFlight, MaxQueueTime: m.MaxQueueTime,
 		Limit: st.Limits.Limit, Running: st.Limits.Running, Waiting: st.Limits.Waiting,

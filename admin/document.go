@@ -147,7 +147,7 @@ type ServedMethod struct {
 	Oneway     bool     `json:"oneway,omitempty"`
 	Idempotent bool     `json:"idempotent,omitempty"`
 	Builtin    bool     `json:"builtin,omitempty"`
-	Passed     bool     `json:"passed,omitempty"` // its calls are passed on to other servers
+	Forwarded  bool     `json:"forwarded,omitempty"` // its calls go to other servers
 	// Runs is where calls run now: "inline", on the goroutine that reads their connection, or
 	// "worker". Fixed says that an option has decided it.
 	Runs  string        `json:"runs"`

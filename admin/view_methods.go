@@ -180,8 +180,8 @@ func servedRow(m *ServedMethod) []cell {
 	if m.Fixed {
 		runs += ", fixed"
 	}
-	if m.Passed {
-		runs = "passed on"
+	if m.Forwarded {
+		runs = "forwarded"
 	}
 	run, limit, queue, adaptive := dim("–"), dim("none"), dim("none"), dim("none")
 	if m.Run > 0 {
