@@ -166,7 +166,9 @@ func methodTable(list []Method) table.Table {
 func processTable(list []Process) table.Table {
 	right := func(title string) table.Column { return table.Column{Title: title, Right: true, Least: len("1.23 ms")} }
 	t := table.Table{Columns: []table.Column{
-		{Title: "INSTANCE"}, {Title: "SERVICES"}, right("CALLS/S"), right("FAILED/S"), right("P50"), right("P99"), right("IN FLIGHT"), right("QUEUE"), right("CPU"), right("MEMORY"),
+		{Title: "INSTANCE"},
+		{Title: "SERVICES"},
+		right("CALLS/S"), right("FAILED/S"), right("P50"), right("P99"), right("IN FLIGHT"), right("QUEUE"), right("CPU"), right("MEMORY"),
 		{Title: "ADMIN PAGE", Optional: true},
 	}}
 	for i := range list {
