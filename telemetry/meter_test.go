@@ -234,7 +234,10 @@ func TestAllocations(t *testing.T) {
 		return testing.AllocsPerRun(2000, f)
 	}
 	without, with := measure(), measure(telemetry.New().Option())
-	if with > without+0.9 { // the race detector drops objects of pools
+	if raced {
+		with -= 2 // the race detector drops objects of pools
+	}
+	if with > without+0.1 {
 		t.Errorf("a measured call allocates %v times, another one %v times", with, without)
 	}
 }

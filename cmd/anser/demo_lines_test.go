@@ -66,7 +66,7 @@ func TestDemoLines(t *testing.T) {
 	for name, want := range map[string]string{
 		"anser ls": "arith-3", "anser call": `"C": 56`, "curl": `{"C":56}`, "grpcurl": `"C": "56"`, "/openapi": "<title>", "/mcp": "arith_Arith_Mul",
 		"/metrics":  `anser_client_calls_total{code="OK",method="Arith.Mul",target="etcd://`,
-		"anser top": "Arith.Mul", "anser tail": "server", "/": "Front.Page",
+		"anser top": "Arith.Mul", "anser tail": "server", "/": "/front</a>",
 	} {
 		if !strings.Contains(tried[name], want) {
 			t.Errorf("%s gives %q, want %q", name, tried[name], want)
