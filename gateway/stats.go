@@ -9,9 +9,11 @@ import (
 // calls over Anser's own protocol, whose replies go on without being looked at, are in the
 // statistics of [Gateway.Server].
 type Stats struct {
-	Calls       int64 // calls and streams that were passed on
-	Failed      int64 // of these, those with an error, over other protocols than Anser's
-	Unreachable int64 // of these, calls that no instance could take
+	Calls  int64 // calls and streams that were passed on
+	Failed int64 // of these, those with an error, over other protocols than Anser's
+	// Unreachable counts, of the failed ones, calls that no instance could take. Calls over Anser's
+	// own protocol are forwarded without a look at their replies, and are not in it.
+	Unreachable int64
 	Refused     int64 // calls that were not passed on
 	Undescribed int64 // changes after which a service, or a method, could not be served
 	Proxied     int64 // requests that were passed on to HTTP servers
