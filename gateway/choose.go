@@ -51,11 +51,16 @@ func (e *entry) explicit() bool { return strings.Contains(e.name, "/") }
 
 // routeOf returns the route that matches a call, or nil.
 func (g *Gateway) routeOf(ctx context.Context, e *entry, md anser.Metadata) *Route {
+	config := g.plan.Load().config
 	if r := protocols.RequestFrom(ctx); r != nil {
 		route, _ := r.Context().Value(routedKey{}).(*Route)
+		if r.URL.Path == toolsPath && (route == nil || route.Path == "") {
+			a := askOf(r)
+			a.path = "/" + e.name // that of the call of a tool
+			return config.find(a)
+		}
 		return route
 	}
-	config := g.plan.Load().config
 	if len(config.Routes) == 0 {
 		return nil
 	}

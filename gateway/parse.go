@@ -94,7 +94,10 @@ func (r *reader) check(path string, n *yaml.Node, t reflect.Type, depth int) {
 	}
 	r.config.line[path] = n.Line
 	switch {
+	case n.Tag == "!!null" && path == "": // nothing is configured
 	case n.Tag == "!!null":
+		// An auth whose lines are all comments would let every caller in.
+		r.add(n, "%s has no value: give it one, or remove it", path)
 	case t.Kind() == reflect.Struct:
 		if n.Kind != yaml.MappingNode {
 			r.add(n, "%s: want keys with values", cmp.Or(path, "the configuration"))

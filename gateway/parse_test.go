@@ -34,8 +34,10 @@ routes:
 	if c.Timeout != 3*time.Second || c.Limits.Caller.PerSecond != 100 || len(c.Routes) != 2 || *c.Routes[0].To[0].Weight != 10 || !c.Routes[1].Strip {
 		t.Errorf("%+v", c)
 	}
-	if _, err := gateway.Parse("g.yaml", nil); err != nil {
-		t.Error(err)
+	for _, nothing := range []string{"", "# nothing", "null"} {
+		if _, err := gateway.Parse("g.yaml", []byte(nothing)); err != nil {
+			t.Error(err)
+		}
 	}
 	if _, err := gateway.Parse("g.json", []byte(`{"routes": [{"path": "/a", "to": [{"service": "a"}]}]}`)); err != nil {
 		t.Error(err)
@@ -47,17 +49,24 @@ func TestParseMistakes(t *testing.T) {
 	dir := t.TempDir()
 	expired, key := transporttest.Write(t, dir, "old", transporttest.NewAuthority(t).Issue(t, -time.Minute, "old.example"))
 	for text, want := range map[string]string{
-		"lisen: x":                 `g.yaml:1: unknown key "lisen": did you mean "listen"?`,
-		"timeout: soon":            `g.yaml:1: timeout: "soon" is no time, such as 250ms or 10s`,
-		"services: arith":          `g.yaml:1: services: want a list`,
-		"mcp: {}":                  `g.yaml:1: no method is a tool: allow some, such as Orders.Get*`,
-		"mcp: {allow: [\"!A.B\"]}": `g.yaml:1: no method is a tool`,
-		"mcp: {allow: [\"A B\"]}":  `g.yaml:1: the pattern "A B" names no method`,
-		"mcp: {alow: [A.B]}":       `g.yaml:1: unknown key "alow": did you mean "allow"?`,
-		"hosts: [\"a.example:1\"]": `g.yaml:1: the host "a.example:1" is not valid`,
-		"services: [a/b]":          `g.yaml:1: `,
-		"timeout: 1s\ntimeout: 2s": `timeout`,
-		"routes:\n- path: /a":      "g.yaml:2: the route of line 2 leads to nothing: give it a destination (to)",
+		"lisen: x":                  `g.yaml:1: unknown key "lisen": did you mean "listen"?`,
+		"timeout: soon":             `g.yaml:1: timeout: "soon" is no time, such as 250ms or 10s`,
+		"services: arith":           `g.yaml:1: services: want a list`,
+		"mcp: {}":                   `g.yaml:1: no method is a tool: allow some, such as Orders.Get*`,
+		"mcp: {allow: [\"!A.B\"]}":  `g.yaml:1: no method is a tool`,
+		"mcp: {allow: [\"A B\"]}":   `g.yaml:1: the pattern "A B" names no method`,
+		"mcp: {alow: [A.B]}":        `g.yaml:1: unknown key "alow": did you mean "allow"?`,
+		"hosts: [\"a.example:1\"]":  `g.yaml:1: the host "a.example:1" is not valid`,
+		"hosts: [gate.example.]":    `g.yaml:1: the host "gate.example." is not valid`,
+		"hosts: [\"*..example\"]":   `g.yaml:1: the host "*..example" is not valid`,
+		"hosts: [bücher.example]":   `g.yaml:1: the host "bücher.example" is not valid`,
+		"services: [a/b]":           `g.yaml:1: `,
+		"auth:\n  # tokens: t.json": "g.yaml:1: auth has no value: give it one, or remove it",
+		"services:\nlisten: a:1":    "g.yaml:1: services has no value",
+		"tls: {client_cas: ~}":      "g.yaml:1: tls.client_cas has no value",
+		"record: null":              "g.yaml:1: record has no value",
+		"timeout: 1s\ntimeout: 2s":  `timeout`,
+		"routes:\n- path: /a":       "g.yaml:2: the route of line 2 leads to nothing: give it a destination (to)",
 
 		"routes:\n- path: a\n  to: [{service: a}]":                                               `g.yaml:2: the path "a" is not valid`,
 		"routes:\n- {path: /a, to: [{service: a}]}\n- {path: /a/, to: [{service: b}]}":           "g.yaml:3: the route of line 3 matches the same as the route of line 2: remove one of them",

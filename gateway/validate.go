@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/anser-rpc/anser/auth"
 	"github.com/anser-rpc/anser/internal/namepattern"
@@ -86,8 +87,11 @@ func (m *mistakes) route(i int) {
 }
 
 func (m *mistakes) host(path, host string) {
-	if h := strings.TrimPrefix(host, "*."); h == "" || strings.ContainsAny(h, "*/: ") || h != strings.ToLower(h) {
-		m.add(path, "the host %q is not valid: use a name in lower case without a port, or *.example.org for all below it", host)
+	name := strings.TrimPrefix(host, "*.")
+	wrong := strings.ContainsAny(name, "*/: ") || name != strings.ToLower(name) || slices.Contains(strings.Split(name, "."), "") ||
+		strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII })
+	if wrong {
+		m.add(path, "the host %q is not valid: use a name in lower case without a port (xn--… for one with other letters), or *.example.org for all below it", host)
 	}
 }
 

@@ -186,6 +186,23 @@ func TestToolsOfCallers(t *testing.T) {
 	}
 }
 
+// The calls of tools take the routes of other calls, also those with a path.
+func TestRoutesOfTools(t *testing.T) {
+	base, _ := runGateway(t, t.TempDir(), `
+mcp: {allow: [Arith.*]}
+routes: [{path: /arith, headers: {authorization: "Bearer beta"}, to: [{service: arith, version: "9"}]}]
+`)
+	for token, want := range map[string]string{"": `{"C":56}`, "beta": "version"} {
+		agent, err := toolsAt(t, base+"/mcp", token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := callTool(t, agent, "arith_Arith_Mul"); !strings.Contains(got, want) {
+			t.Errorf("with %q: %s, want %s", token, got, want)
+		}
+	}
+}
+
 func TestGatewayConfigurations(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
