@@ -31,9 +31,13 @@ const (
 	frameSize  = 24
 	maxHead    = 64 << 10
 	maxBody    = 48 << 20 // compressed or not: more than the largest stream with its block
-	// A block is full with this many bytes or methods.
-	fullBlock   = 256 << 10
-	fullMethods = 256
+	// A block is full with this many bytes of calls or of methods. Another method fits into the
+	// head then.
+	fullBlock = 256 << 10
+	fullNames = maxHead / 2
+	// What a method takes in the head: 6 bytes for each of its own at most, and its number.
+	maxEscaped = 6
+	perName    = 32
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -115,6 +119,14 @@ func readHead(r io.ReaderAt, at, size int64) (*block, error) {
 	return b, nil
 }
 
+// headSize returns about how much readHead reads of a block.
+func headSize(frame []byte) int64 {
+	if len(frame) < frameSize {
+		return maxHead
+	}
+	return frameSize + min(maxHead, int64(binary.LittleEndian.Uint32(frame[4:])))
+}
+
 // next returns the offset behind the block.
 func (b *block) next() int64 { return b.at + int64(b.body) }
 
@@ -134,8 +146,13 @@ func (b *block) calls(r io.ReaderAt, z compress.Compressor) ([]byte, error) {
 	return out, nil
 }
 
-// findBlock returns the offset of the next whole block from at on, or -1.
-func findBlock(r io.ReaderAt, at, size int64) (int64, error) {
+// maxLooks bounds what findBlock reads in a file, as a multiple of its size: a file can be full of
+// what looks like the beginning of a block with a long head.
+const maxLooks = 8
+
+// findBlock returns the offset of the next whole block from at on, or -1 if there is none, or
+// budget bytes of heads were read, which it reduces.
+func findBlock(r io.ReaderAt, at, size int64, budget *int64) (int64, error) {
 	const piece = 256 << 10
 	buf := make([]byte, piece+len(blockMagic)-1)
 	for at < size {
@@ -149,6 +166,9 @@ func findBlock(r io.ReaderAt, at, size int64) (int64, error) {
 				break
 			}
 			found := at + int64(from+i)
+			if *budget -= headSize(buf[from+i : n]); *budget < 0 {
+				return -1, nil
+			}
 			switch _, err := readHead(r, found, size); {
 			case err == nil:
 				return found, nil

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/mono"
@@ -17,9 +19,10 @@ type entry struct {
 	request, reply *schema // of the messages' types
 	bytes          int64   // of messages, which pending counts
 
-	mu   sync.Mutex // guards the fields below, and of a stream call.Messages and call.Cut
-	over bool       // the handler has returned
-	lost error      // why the call is not recorded, or nil
+	mu       sync.Mutex // guards the fields below, and of a stream call.Messages and call.Cut
+	messages []*schema  // of the types of call.Messages
+	over     bool       // the handler has returned
+	lost     error      // why the call is not recorded, or nil
 }
 
 // The reasons why a call is not recorded.
@@ -95,11 +98,7 @@ func (r *Recorder) message(e *entry, message any, sent bool) {
 		e.call.Cut = true
 		return
 	}
-	if sent {
-		e.reply = of
-	} else {
-		e.request = of
-	}
+	e.messages = append(e.messages, of)
 	e.call.Messages = append(e.call.Messages, Message{After: mono.Since(e.began), Sent: sent, JSON: text})
 }
 
@@ -158,6 +157,10 @@ func (r *Recorder) encode(e *entry, message any, reply bool) (text []byte, of *s
 		switch {
 		case m == nil:
 			return nil, nil, errUnreadable
+		case len(m.Data) > mostEncoded*r.o.MaxMessage:
+			return nil, nil, errTooLarge
+		case m.Codec == codec.JSONID && len(m.Data) > r.o.MaxMessage:
+			return nil, nil, errTooLarge
 		case m.Codec == codec.JSONID:
 			text = append(text, m.Data...)
 		case r.o.Decode == nil:
@@ -172,7 +175,12 @@ func (r *Recorder) encode(e *entry, message any, reply bool) (text []byte, of *s
 		if _, ok := message.(*[]byte); ok { // nothing in it could be hidden
 			return nil, nil, errUnreadable
 		}
-		of = r.schemaOf(message)
+		if m, ok := message.(proto.Message); ok && !isNil(message) && proto.Size(m) > mostEncoded*r.o.MaxMessage {
+			return nil, nil, errTooLarge
+		}
+		if of, err = r.schemaOf(message); err != nil {
+			return nil, nil, err
+		}
 		if text, err = r.json.Append(nil, message); err != nil {
 			return nil, nil, errUnreadable
 		}
@@ -180,7 +188,16 @@ func (r *Recorder) encode(e *entry, message any, reply bool) (text []byte, of *s
 	if len(text) > r.o.MaxMessage {
 		return nil, nil, errTooLarge
 	}
-	e.bytes += int64(len(text))
-	r.pending.Add(int64(len(text)))
+	size := int64(len(text)) + messageBytes
+	e.bytes += size
+	r.pending.Add(size)
 	return text, of, nil
 }
+
+// mostEncoded is how much larger a message can be in its encoding than in JSON: a double of
+// MessagePack has 9 bytes, and 0 with its comma has 2. One that is larger is not encoded as JSON
+// at all.
+const mostEncoded = 5
+
+// messageBytes is what a message takes in memory in addition to its text.
+const messageBytes = 64

@@ -105,6 +105,12 @@ func escapeGlob(path string) string {
 
 // open reads the index of a file.
 func (r *Recording) open(name string) error {
+	switch info, err := os.Stat(name); {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular(): // to open a named pipe can take forever
+		return fmt.Errorf("%s is not a regular file: name the files of a recording, or their folder", name)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return err
@@ -135,10 +141,11 @@ func (r *Recording) damaged(format string, args ...any) {
 
 // scan reads the heads of the blocks of a file.
 func (r *Recording) scan(f *os.File, at, size int64) error {
+	budget := maxLooks*size + maxHead
 	for at < size {
 		b, err := readHead(f, at, size)
 		if errors.Is(err, ErrDamaged) {
-			next, err := findBlock(f, at+1, size)
+			next, err := findBlock(f, at+1, size, &budget)
 			if err != nil {
 				return err
 			}

@@ -59,7 +59,8 @@ type Options struct {
 	// MaxMessage is the largest message, in bytes of JSON; a call with a larger one is not
 	// recorded, and a stream up to that message. 0 means DefaultMaxMessage; the most is 4 MiB.
 	MaxMessage int
-	// Metadata are the keys of metadata that are recorded; nil means none.
+	// Metadata are the keys of metadata that are recorded; nil means none. A key that looks secret
+	// must be in Public too.
 	Metadata []string
 	// Decode returns the decoded message of a method whose messages stay encoded, as in a program
 	// that passes calls on: a request, or with reply set a reply or a message of the server. nil
@@ -77,14 +78,18 @@ type Options struct {
 // Recorder records calls of servers. Its methods are safe for concurrent use.
 //
 // Messages are recorded as JSON, whatever codec the call has. Before they are written, values that
-// are secret are replaced by others of the same type of JSON: "redacted", "0", 0, false or [].
-// These are the fields
+// are secret are replaced by others of the same type of JSON: "redacted", "0", 0, false, [] or an
+// object without secrets. These are the fields
 //
 //   - that the schema marks: with debug_redact in protobuf, or the tag `anser:"secret"` in Go;
-//   - whose names contain password, passwd, passphrase, secret, token, authorization, credential,
-//     apikey, privatekey or cookie, in upper or lower case and with or without "_" and "-", unless
-//     they are in Options.Public;
+//   - whose names contain password, passwd, passphrase, passcode, pwd, secret, token, bearer, jwt,
+//     authorization, credential, apikey, accesskey, privatekey or cookie, in upper or lower case
+//     and with or without "_", "-" and ".", unless they are in Options.Public;
 //   - in Options.Secret, by name ("pin") or by the end of a path ("card.number").
+//
+// They are found in any message in a google.protobuf.Any, in Go's interfaces, in texts that are
+// JSON themselves, and as {"name": "password", "value": "x"}. The contents of other texts and of
+// bytes are recorded as they are.
 //
 // Of an error its code is recorded and its text is not: it may contain parts of the request. Calls
 // whose messages have no JSON or are bytes (codec raw) are not recorded, as nothing could be
@@ -140,6 +145,12 @@ func (o Options) Check() error {
 	case o.MaxMessage < 0 || o.MaxMessage > mostMessage:
 		return fmt.Errorf("a MaxMessage of %d: use 1 to %d", o.MaxMessage, mostMessage)
 	}
+	hides := newHider(o.Secret, o.Public)
+	for _, key := range o.Metadata {
+		if hides.hidesName(key) {
+			return fmt.Errorf("the key %q of Metadata looks secret, and its values would be in the files: leave it out, or add it to Public if it is not", key)
+		}
+	}
 	return nil
 }
 
@@ -166,6 +177,7 @@ func start(o Options, files *ring) *Recorder {
 		began: mono.Now(), run: time.Now().UnixNano(), files: files,
 		queue: make(chan *entry, maxQueued), closing: make(chan struct{}), closed: make(chan struct{}),
 	}
+	r.hides.packed = r.packedSchema
 	r.left.Store(int64(o.PerSecond))
 	go r.write()
 	return r

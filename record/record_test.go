@@ -181,6 +181,8 @@ func TestOptions(t *testing.T) {
 		"a MaxBytes of 1":  {Dir: "x", MaxBytes: 1},
 		"a MaxMessage of ": {Dir: "x", MaxMessage: 1 << 30},
 		"make the folder":  {Dir: "/dev/null/x"},
+		"the key \"X-Api-Key\" of Metadata looks secret": {Dir: "x", Metadata: []string{"tenant", "X-Api-Key"}},
+		"the key \"pin\" of Metadata looks secret":       {Dir: "x", Metadata: []string{"pin"}, Secret: []string{"pin"}},
 	} {
 		if _, err := record.New(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -341,6 +343,49 @@ func TestOpenErrors(t *testing.T) {
 	}
 	if _, err := record.Open(); err == nil {
 		t.Error("nothing can be opened")
+	}
+}
+
+// A named pipe is not waited for.
+func TestOpenPipe(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "calls-00000001.anrec"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.Open(dir); err == nil || !strings.Contains(err.Error(), "is not a regular file: name the files") {
+		t.Error(err)
+	}
+}
+
+// Methods with long names do not make a head that is too long to be read.
+func TestManyLongNames(t *testing.T) {
+	dir := t.TempDir()
+	r := newRecorder(t, record.Options{Dir: dir, Share: 1, PerSecond: 1 << 20})
+	silent := anser.Logger(slog.New(slog.DiscardHandler))
+	s := anser.NewServer(r.Option(), silent)
+	const methods = 500
+	for n := range methods {
+		anser.Handle(s, fmt.Sprintf("A.%s%d", strings.Repeat("<", 240), n), func(context.Context, *login) (*session, error) { return new(session), nil })
+	}
+	l, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	defer func() { s.Close(); <-served }()
+	c, err := anser.Dial(l.Addr().String(), silent, anser.NoSnapshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for n := range methods {
+		if _, err := anser.Call[session](t.Context(), c, fmt.Sprintf("A.%s%d", strings.Repeat("<", 240), n), &login{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := calls(t, r, dir, record.Filter{}); len(list) != methods {
+		t.Errorf("%d calls of %d are read", len(list), methods)
 	}
 }
 

@@ -2,10 +2,22 @@ package record
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/anser-rpc/anser/codec/protobuf"
 )
 
 type card struct {
@@ -38,18 +50,28 @@ func TestRedact(t *testing.T) {
 		{"public", `{"page_token":"next","token":"x"}`, `{"page_token":"next","token":"redacted"}`, "m.token"},
 		{
 			"types", `{"secret":{"a":"x","b":[1,2],"c":{"d":true,"e":null,"f":1.5}},"token":"-12","tokens":["x"],"passwd":""}`,
-			`{"secret":{"a":"redacted","b":[],"c":{"d":false,"e":null,"f":0}},"token":"0","tokens":[],"passwd":""}`,
+			`{"secret":{},"token":"0","tokens":[],"passwd":""}`,
 			"m.secret m.token m.tokens m.passwd",
 		},
 		{"empty", `{"secret":null}`, `{"secret":null}`, ""},
 		{"array", `[{"token":"a"},{"token":"b"}]`, `[{"token":"redacted"},{"token":"redacted"}]`, "m[*].token"},
-		{"escapes", `{"\u0070assword":"a\"b","x\"":"\\","y":"{\"token\":1}"}`, `{"\u0070assword":"redacted","x\"":"\\","y":"{\"token\":1}"}`, "m.password"},
+		{"escapes", `{"\u0070assword":"a\"b","x\"":"\\","y":"{\"a\":1}"}`, `{"\u0070assword":"redacted","x\"":"\\","y":"{\"a\":1}"}`, "m.password"},
+		{"JSON in a text", `{"y":"{\"token\": 1, \"b\":2}","z":" [\"{\\\"pin\\\":7}\"]"}`, `{"y":"{\"token\":0,\"b\":2}","z":"[\"{\\\"pin\\\":0}\"]"}`, "m.y m.z"},
+		{"a key twice in a text", `{"y":"{\"value\":\"x\",\"value\":\"y\",\"name\":\"token\"}"}`, `{"y":"redacted"}`, "m.y"},
+		{
+			"names in values", `{"headers":[{"name":"Authorization","value":"Bearer x","n":1},{"value":["x"],"key":"pin"},{"key":"a","value":"b"}]}`,
+			`{"headers":[{"name":"Authorization","value":"redacted","n":1},{"value":[],"key":"pin"},{"key":"a","value":"b"}]}`,
+			"m.headers[*].value",
+		},
+		{"a map whose keys are secret", `{"tokens":{"t-123":"ann"}}`, `{"tokens":{}}`, "m.tokens"},
+		{"ends of paths in any case", `{"Address":[{"Street":"s"}]}`, `{"Address":[{"Street":"redacted"}]}`, "m.Address[*].Street"},
+		{"names with dots", `{"a.b":{"token":1},"address.street":"s"}`, `{"a.b":{"token":0},"address.street":"redacted"}`, `m."a.b".token m."address.street"`},
 		{"scalar", ` "password" `, `"password"`, ""},
 	} {
-		var paths []string
+		var paths redactedPaths
 		got := h.redact([]byte(test.in), nil, "m", &paths)
-		if string(got) != test.want || strings.Join(paths, " ") != test.paths {
-			t.Errorf("%s: %s\n%s, want\n%s, %s", test.name, got, paths, test.want, test.paths)
+		if string(got) != test.want || strings.Join(paths.list, " ") != test.paths {
+			t.Errorf("%s: %s\n%s, want\n%s, %s", test.name, got, paths.list, test.want, test.paths)
 		}
 	}
 }
@@ -62,12 +84,12 @@ func TestRedactByTag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var paths []string
-	got := newHider(nil, nil).redact(text, goSchemas{}.of(reflect.TypeFor[*user]()), "m", &paths)
+	var paths redactedPaths
+	got := newHider(nil, nil).redact(text, newGoSchemas().of(reflect.TypeFor[*user]()), "m", &paths)
 	want := `{"Name":"n","password":"redacted","Cards":[{"number":"0","Month":2}],"ByName":{"k":{"number":"0","Month":4}},` +
 		`"Friend":{"Name":"","password":"","Cards":null,"ByName":null,"Friend":null,"number":"redacted","Month":6},"number":"0","Month":8}`
 	if string(got) != want {
-		t.Errorf("%s, want\n%s\n%s", got, want, paths)
+		t.Errorf("%s, want\n%s\n%s", got, want, paths.list)
 	}
 }
 
@@ -79,7 +101,119 @@ func TestSchemaOfOddTypes(t *testing.T) {
 		*card
 	}
 	for _, of := range []reflect.Type{reflect.TypeFor[loop](), reflect.TypeFor[tree](), reflect.TypeFor[[]any](), reflect.TypeFor[func()]()} {
-		goSchemas{}.of(of)
+		newGoSchemas().of(of)
+	}
+}
+
+// A message can have as many secret fields as it has room for, and as long paths.
+func TestRedactManyPaths(t *testing.T) {
+	var many, long strings.Builder
+	long.WriteString(`{"` + strings.Repeat("x", 100_000) + `":{"a":0`)
+	many.WriteString(`{"a":0`)
+	for i := range 50_000 {
+		fmt.Fprintf(&many, `,"token%d":1`, i)
+		fmt.Fprintf(&long, `,"token%d":1`, i)
+	}
+	for name, text := range map[string]string{"many": many.String() + "}", "long": long.String() + "}}"} {
+		var paths redactedPaths
+		out := newHider(nil, []string{"a"}).redact([]byte(text), nil, "m", &paths)
+		bytes := 0
+		for _, path := range paths.list {
+			bytes += len(path)
+		}
+		if strings.Contains(string(out), ":1") || len(paths.list) == 0 || len(paths.list) > maxRedacted || bytes > maxRedacted*20 {
+			t.Errorf("%s: %d paths, %d bytes, still there: %t", name, len(paths.list), bytes, strings.Contains(string(out), ":1"))
+		}
+	}
+}
+
+// What is in an interface has tags that the type of the message does not know.
+func TestRedactInInterfaces(t *testing.T) {
+	type box struct {
+		Number string // public
+		In     any
+		List   []any
+	}
+	message := &box{
+		Number: "1", In: map[string]any{"card": card{"2", 3}},
+		List: []any{&box{Number: "4", In: []card{{"5", 6}}}, struct{ Card *card }{&card{"7", 8}}, nil, 9},
+	}
+	text, err := json.Marshal(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := new(Recorder)
+	for range 2 { // the type is new, and known
+		of, err := r.schemaOf(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := newHider(nil, nil).redact(text, of, "m", new(redactedPaths))
+		want := `{"Number":"1","In":{"card":{"number":"0","Month":3}},"List":[{"Number":"4","In":[{"number":"0","Month":6}],"List":null},` +
+			`{"Card":{"number":"0","Month":8}},null,9]}`
+		if string(got) != want {
+			t.Errorf("%s, want\n%s", got, want)
+		}
+	}
+	if _, err := r.schemaOf(&box{In: make([]*card, maxVisits+1)}); err != errUnreadable {
+		t.Error(err)
+	}
+}
+
+// protobuf marks fields with debug_redact, also those of extensions and of messages in an Any.
+func TestRedactProtobuf(t *testing.T) {
+	secret := &descriptorpb.FieldOptions{DebugRedact: proto.Bool(true)}
+	text, optional := descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum(), descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()
+	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
+		Name: proto.String("record/test.proto"), Package: proto.String("record.test"), Syntax: proto.String("proto2"),
+		Dependency: []string{"google/protobuf/any.proto"},
+		MessageType: []*descriptorpb.DescriptorProto{{
+			Name: proto.String("Card"),
+			Field: []*descriptorpb.FieldDescriptorProto{
+				{Name: proto.String("card_number"), Number: proto.Int32(1), Type: text, Label: optional, Options: secret},
+				{Name: proto.String("holder"), Number: proto.Int32(2), Type: text, Label: optional},
+				{Name: proto.String("more"), Number: proto.Int32(3), Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), Label: optional, TypeName: proto.String(".google.protobuf.Any")},
+			},
+			ExtensionRange: []*descriptorpb.DescriptorProto_ExtensionRange{{Start: proto.Int32(100), End: proto.Int32(200)}},
+		}},
+		Extension: []*descriptorpb.FieldDescriptorProto{{
+			Name: proto.String("limit"), Number: proto.Int32(100), Type: text, Label: optional, Options: secret, Extendee: proto.String(".record.test.Card"),
+		}},
+	}, protoregistry.GlobalFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, x := file.Messages().Get(0), dynamicpb.NewExtensionType(file.Extensions().Get(0))
+	if err := errors.Join(protoregistry.GlobalTypes.RegisterMessage(dynamicpb.NewMessageType(d)), protoregistry.GlobalTypes.RegisterExtension(x)); err != nil {
+		t.Fatal(err)
+	}
+	newCard := func() *dynamicpb.Message {
+		m := dynamicpb.NewMessage(d)
+		m.Set(d.Fields().ByName("card_number"), protoreflect.ValueOfString("1"))
+		m.Set(d.Fields().ByName("holder"), protoreflect.ValueOfString("ann"))
+		return m
+	}
+	in, out := newCard(), newCard()
+	proto.SetExtension(in, x, "2")
+	packed, err := anypb.New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Set(d.Fields().ByName("more"), protoreflect.ValueOfMessage(packed.ProtoReflect()))
+	r := &Recorder{json: protobuf.NewJSON(), hides: newHider(nil, nil)}
+	r.hides.packed = r.packedSchema
+	of, err := r.schemaOf(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	message, err := r.json.Append(nil, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := r.hides.redact(message, of, "m", new(redactedPaths))
+	want := `{"cardNumber":"0","holder":"ann","more":{"@type":"type.googleapis.com/record.test.Card","cardNumber":"0","holder":"ann","[record.test.limit]":"0"}}`
+	if string(got) != want {
+		t.Errorf("%s, want\n%s", got, want)
 	}
 }
 
@@ -93,7 +227,7 @@ func FuzzRedact(f *testing.F) {
 		if !json.Valid(in) {
 			return
 		}
-		var paths []string
+		var paths redactedPaths
 		out := h.redact(in, nil, "m", &paths)
 		var before, after any
 		if err := json.Unmarshal(out, &after); err != nil {
@@ -102,7 +236,7 @@ func FuzzRedact(f *testing.F) {
 		if json.Unmarshal(in, &before) != nil {
 			return
 		}
-		if len(paths) == 0 && !reflect.DeepEqual(before, after) {
+		if len(paths.list) == 0 && !reflect.DeepEqual(before, after) {
 			t.Fatalf("%q became %q", in, out)
 		}
 		checkHidden(t, h, after)
@@ -113,7 +247,7 @@ func checkHidden(t *testing.T, h *hider, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
-			if h.hides(name, "") {
+			if h.hidesName(name) {
 				checkMasked(t, value)
 			} else {
 				checkHidden(t, h, value)
@@ -156,7 +290,7 @@ func BenchmarkRedact(b *testing.B) {
 	h := newHider(nil, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		var paths []string
+		var paths redactedPaths
 		h.redact(text, nil, "m", &paths)
 	}
 }

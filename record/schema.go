@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
@@ -14,6 +15,7 @@ import (
 type schema struct {
 	fields map[string]fieldSchema
 	elem   *schema // of the elements of an array, and of the values of a map
+	packed bool    // it is that of google.protobuf.Any: the value names its own type
 }
 
 // fieldSchema is a field of a type.
@@ -41,27 +43,46 @@ func (s *schema) element() *schema {
 	return s.elem
 }
 
-// schemaOf returns the schema of a message's type.
-func (r *Recorder) schemaOf(message any) *schema {
-	var key any
-	var descriptor protoreflect.MessageDescriptor
+// schemaOf returns the schema of a message.
+func (r *Recorder) schemaOf(message any) (*schema, error) {
 	if m, ok := message.(proto.Message); ok && !isNil(message) {
-		descriptor = m.ProtoReflect().Descriptor()
-		key = descriptor
-	} else {
-		key = reflect.TypeOf(message)
+		return r.protoSchema(m.ProtoReflect().Descriptor()), nil
 	}
-	if known, ok := r.methods.Load(key); ok {
+	t := reflect.TypeOf(message)
+	if t == nil {
+		return nil, nil
+	}
+	if known, ok := r.methods.Load(t); ok && known != openType {
+		return known.(*schema), nil
+	} else if ok {
+		return schemaOfValue(reflect.ValueOf(message))
+	}
+	types := newGoSchemas()
+	s := types.of(t)
+	if types.open == nil {
+		known, _ := r.methods.LoadOrStore(t, s)
+		return known.(*schema), nil
+	}
+	r.methods.Store(t, openType)
+	return schemaOfValue(reflect.ValueOf(message))
+}
+
+// protoSchema returns the schema of a type of protobuf.
+func (r *Recorder) protoSchema(d protoreflect.MessageDescriptor) *schema {
+	if known, ok := r.methods.Load(d); ok {
 		return known.(*schema)
 	}
-	var s *schema
-	if descriptor != nil {
-		s = protoSchemas{}.message(descriptor)
-	} else if t := reflect.TypeOf(message); t != nil {
-		s = goSchemas{}.of(t)
-	}
-	known, _ := r.methods.LoadOrStore(key, s)
+	known, _ := r.methods.LoadOrStore(d, protoSchemas{}.message(d))
 	return known.(*schema)
+}
+
+// packedSchema returns the schema of a message in a google.protobuf.Any, or nil.
+func (r *Recorder) packedSchema(url string) *schema {
+	t, err := protoregistry.GlobalTypes.FindMessageByURL(url)
+	if err != nil {
+		return nil
+	}
+	return r.protoSchema(t.Descriptor())
 }
 
 func isNil(v any) bool {
@@ -76,32 +97,51 @@ func (p protoSchemas) message(d protoreflect.MessageDescriptor) *schema {
 	if s, ok := p[d.FullName()]; ok {
 		return s
 	}
-	s := &schema{fields: make(map[string]fieldSchema)}
+	s := &schema{fields: make(map[string]fieldSchema), packed: d.FullName() == anyName}
 	p[d.FullName()] = s
 	list := d.Fields()
 	for i := range list.Len() {
 		fd := list.Get(i)
-		var f fieldSchema
-		if o, ok := fd.Options().(*descriptorpb.FieldOptions); ok {
-			f.secret = o.GetDebugRedact()
-		}
-		switch {
-		case fd.IsMap():
-			if v := fd.MapValue(); v.Message() != nil {
-				f.of = &schema{elem: p.message(v.Message())}
-			}
-		case fd.Message() != nil && fd.IsList():
-			f.of = &schema{elem: p.message(fd.Message())}
-		case fd.Message() != nil:
-			f.of = p.message(fd.Message())
-		}
+		f := p.field(fd)
 		s.fields[fd.JSONName()], s.fields[fd.TextName()] = f, f
 	}
+	protoregistry.GlobalTypes.RangeExtensionsByMessage(d.FullName(), func(x protoreflect.ExtensionType) bool {
+		fd := x.TypeDescriptor()
+		s.fields["["+string(fd.FullName())+"]"] = p.field(fd)
+		return true
+	})
 	return s
 }
 
-// goSchemas makes schemas of Go types; those of one call refer to each other.
-type goSchemas map[reflect.Type]*schema
+// anyName is the name of the messages that have others in them.
+const anyName = "google.protobuf.Any"
+
+// field returns the schema of a field.
+func (p protoSchemas) field(fd protoreflect.FieldDescriptor) (f fieldSchema) {
+	if o, ok := fd.Options().(*descriptorpb.FieldOptions); ok {
+		f.secret = o.GetDebugRedact()
+	}
+	switch {
+	case fd.IsMap():
+		if v := fd.MapValue(); v.Message() != nil {
+			f.of = &schema{elem: p.message(v.Message())}
+		}
+	case fd.Message() != nil && fd.IsList():
+		f.of = &schema{elem: p.message(fd.Message())}
+	case fd.Message() != nil:
+		f.of = p.message(fd.Message())
+	}
+	return f
+}
+
+// goSchemas makes schemas of Go types, which refer to each other.
+type goSchemas struct {
+	known map[reflect.Type]*schema
+	// The schema of all values in interfaces, or nil if the types have none; see schemaOfValue.
+	open *schema
+}
+
+func newGoSchemas() *goSchemas { return &goSchemas{known: make(map[reflect.Type]*schema)} }
 
 // maxPointers bounds how often a pointer is followed: a type of Go may be a pointer to itself.
 const maxPointers = 8
@@ -109,33 +149,38 @@ const maxPointers = 8
 // secretTag is the value of the tag "anser" of secret fields.
 const secretTag = "secret"
 
-func (g goSchemas) of(t reflect.Type) *schema {
+func (g *goSchemas) of(t reflect.Type) *schema {
 	for range maxPointers {
 		if t.Kind() != reflect.Pointer {
 			break
 		}
 		t = t.Elem()
 	}
-	if s, ok := g[t]; ok {
+	if s, ok := g.known[t]; ok {
 		return s
 	}
 	switch t.Kind() {
 	case reflect.Slice, reflect.Array, reflect.Map:
 		s := new(schema)
-		g[t] = s
+		g.known[t] = s
 		s.elem = g.of(t.Elem())
 		return s
 	case reflect.Struct:
 		s := &schema{fields: make(map[string]fieldSchema)}
-		g[t] = s
+		g.known[t] = s
 		g.add(s, t)
 		return s
+	case reflect.Interface:
+		if g.open == nil {
+			g.open = new(schema)
+		}
+		return g.open
 	}
 	return nil
 }
 
 // add adds the fields of a struct.
-func (g goSchemas) add(s *schema, t reflect.Type) {
+func (g *goSchemas) add(s *schema, t reflect.Type) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" || !f.IsExported() && !f.Anonymous {

@@ -16,6 +16,7 @@ const latest = time.Second
 // batch collects the calls of a block. One goroutine uses it.
 type batch struct {
 	head  blockHead
+	names int // bytes of the methods in the head, or a little more
 	lines []byte
 	block []byte // reused
 }
@@ -45,7 +46,7 @@ func (r *Recorder) write() {
 	}
 	add := func(e *entry) {
 		r.add(&b, e)
-		if len(b.lines) >= fullBlock || len(b.head.Methods) >= fullMethods {
+		if len(b.lines) >= fullBlock || b.names >= fullNames {
 			flush()
 		} else if b.head.Calls == 1 {
 			timer.Reset(latest)
@@ -114,6 +115,9 @@ func (r *Recorder) add(b *batch, e *entry) {
 	}
 	b.head.First, b.head.Last = min(b.head.First, at), max(b.head.Last, at)
 	b.head.Calls++
+	if b.head.Methods[c.Method] == 0 {
+		b.names += maxEscaped*len(c.Method) + perName
+	}
 	b.head.Methods[c.Method]++
 }
 
@@ -136,6 +140,7 @@ func appendLine(dst []byte, c *Call) ([]byte, error) {
 
 // redact replaces what is secret in the messages of a call.
 func (r *Recorder) redact(c *Call, e *entry) (err error) {
+	var paths redactedPaths
 	hide := func(text json.RawMessage, of *schema, prefix string) json.RawMessage {
 		switch {
 		case text == nil || err != nil:
@@ -147,17 +152,18 @@ func (r *Recorder) redact(c *Call, e *entry) (err error) {
 		if err = codec.CheckJSON(text); err != nil {
 			return nil
 		}
-		return r.hides.redact(text, of, prefix, &c.Redacted)
+		return r.hides.redact(text, of, prefix, &paths)
 	}
 	c.Request = hide(c.Request, e.request, "request")
 	c.Reply = hide(c.Reply, e.reply, "reply")
 	for i := range c.Messages {
 		m := &c.Messages[i]
+		prefix := "received"
 		if m.Sent {
-			m.JSON = hide(m.JSON, e.reply, "sent")
-		} else {
-			m.JSON = hide(m.JSON, e.request, "received")
+			prefix = "sent"
 		}
+		m.JSON = hide(m.JSON, e.messages[i], prefix)
 	}
+	c.Redacted = paths.list
 	return err
 }

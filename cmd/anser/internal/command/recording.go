@@ -140,7 +140,7 @@ func showIndex(s streams, index record.Index) {
 		lines = append(lines, t.Lines(width)...)
 	}
 	for _, d := range index.Damaged {
-		lines = append(lines, "damaged: "+d)
+		lines = append(lines, "damaged: "+printable(d))
 	}
 	out.Print(lines...)
 }
@@ -162,7 +162,7 @@ func listCalls(c *cobra.Command, s streams, in *record.Recording, f record.Filte
 		case c.Context().Err() != nil:
 			return nil //nits:ignore nilerr the user has ended it
 		case errors.Is(err, record.ErrDamaged):
-			fmt.Fprintf(s.err, "damaged: %v\n", err)
+			fmt.Fprintf(s.err, "damaged: %s\n", printable(err.Error()))
 			continue
 		case err != nil:
 			return err
@@ -177,7 +177,7 @@ func listCalls(c *cobra.Command, s streams, in *record.Recording, f record.Filte
 			shown = fmt.Sprintf("stream of %s", plural(len(call.Messages), "message"))
 		}
 		_, err := fmt.Fprintf(s.out, "%s  %s  %s  %s  %s\n", call.At.Format("2006-01-02T15:04:05.000Z"), printable(call.Method),
-			call.Code, table.Duration(call.Took), shortText(shown))
+			printable(call.Code), table.Duration(call.Took), shortText(shown))
 		if err != nil {
 			return err
 		}

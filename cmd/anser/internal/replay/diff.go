@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/anser-rpc/anser/record"
 )
 
 // difference is a place at which two messages differ.
@@ -87,14 +89,14 @@ func (c *comparison) values(path, exact string, a, b any) {
 func (c *comparison) objects(path, exact string, a, b map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		if other, ok := b[name]; ok {
-			c.values(join(path, name), join(exact, name), a[name], other)
+			c.values(record.JoinPath(path, name), record.JoinPath(exact, name), a[name], other)
 		} else {
-			c.add(join(path, name), join(exact, name), text(a[name]), "")
+			c.add(record.JoinPath(path, name), record.JoinPath(exact, name), text(a[name]), "")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		if _, ok := a[name]; !ok {
-			c.add(join(path, name), join(exact, name), "", text(b[name]))
+			c.add(record.JoinPath(path, name), record.JoinPath(exact, name), "", text(b[name]))
 		}
 	}
 }
@@ -111,17 +113,6 @@ func (c *comparison) arrays(path, exact string, a, b []any) {
 			c.values(path+"[*]", at, a[i], b[i])
 		}
 	}
-}
-
-// join appends the name of a field to a path. Names that a path would not show clearly are quoted.
-func join(path, name string) string {
-	if name == "" || strings.ContainsAny(name, ".[]\"\n") {
-		name = strconv.Quote(name)
-	}
-	if path == "" {
-		return name
-	}
-	return path + "." + name
 }
 
 // maxExponent is that of numbers whose values are compared if they are written differently.

@@ -280,6 +280,73 @@ func TestTargetThatDoesNotDescribe(t *testing.T) {
 	}
 }
 
+// The version that is in use may have a method that it does not describe, as a gateway does.
+func TestMethodThatIsNotDescribed(t *testing.T) {
+	in := recorded(t, 3)
+	v := &version{price: oldPrice}
+	s := anser.NewServer(anser.Logger(slog.New(slog.DiscardHandler)))
+	l, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	defer func() { s.Close(); <-served }()
+	old, err := anser.Dial(l.Addr().String(), anser.NoSnapshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	r := run(t, in, options(v.serve(t), old))
+	if r.Sent != 0 || v.calls.Load() != 0 || r.Methods[1].Why != "old does not describe it" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What was hidden below a name that paths quote is not compared either.
+func TestHiddenBelowQuotedName(t *testing.T) {
+	dir := t.TempDir()
+	rec, err := record.New(record.Options{Dir: dir, Share: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := func(opts ...anser.ServerOption) *anser.Client {
+		s := anser.NewServer(append(opts, anser.Logger(slog.New(slog.DiscardHandler)))...)
+		anser.Handle(s, "Hosts.Get", func(context.Context, *query) (*map[string]query, error) {
+			return &map[string]query{"a.example": {ID: 1, Token: noise()}}, nil
+		}, anser.Idempotent())
+		l, err := s.Listen("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(l) }()
+		t.Cleanup(func() { s.Close(); <-served })
+		c, err := anser.Dial(l.Addr().String(), anser.NoSnapshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	if _, err := anser.Call[map[string]query](t.Context(), serve(rec.Option()), "Hosts.Get", new(query)); err != nil {
+		t.Fatal(err)
+	}
+	if err := rec.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	in, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	o := options(serve())
+	o.Twice = false
+	if r := run(t, in, o); r.Sent != 1 || len(r.Methods[0].Differences) != 0 {
+		t.Error(describe(r))
+	}
+}
+
 // The calls are sent at their own pace, or faster, whether the server answers or not.
 func TestPace(t *testing.T) {
 	for _, test := range []struct {
