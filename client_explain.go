@@ -51,6 +51,11 @@ type ExplainedInstance struct {
 	Key      string    `json:"key"`
 	Address  string    `json:"address"`
 	Weight   int       `json:"weight"`
+	// Latency is the average of recent calls of the client, 0 if there are none, and Active the
+	// number of its attempts in flight: the balancer p2c compares instances by them.
+	Latency time.Duration `json:"latency,omitempty"` // nanoseconds
+	Active  int64         `json:"active,omitempty"`
+
 	Cause    Exclusion `json:"cause,omitempty"`    // "" if it can be picked
 	Excluded string    `json:"excluded,omitempty"` // the same in words, with details
 	Since    time.Time `json:"since,omitzero"`     // start of an ejection or of an open breaker
@@ -164,7 +169,7 @@ func (c *Client) explainInstances(part *view, m *clientMethod, filtered map[stri
 	for i := range st.Instances {
 		e := &st.Instances[i]
 		key := e.Instance.Key()
-		x := ExplainedInstance{Key: key, Address: e.Instance.Address, Weight: e.Instance.EffectiveWeight()}
+		x := ExplainedInstance{Key: key, Address: e.Instance.Address, Weight: e.Instance.EffectiveWeight(), Latency: e.Endpoint.Latency(), Active: e.Endpoint.Active()}
 		why := unfitFor(e, m, now)
 		var notes []string
 		if e.Held {

@@ -141,6 +141,30 @@ func TestExplainBreaker(t *testing.T) {
 	})
 }
 
+// What p2c compares instances by is in the explanation: a slow instance is in use, and gets few
+// calls.
+func TestExplainSlow(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		w := newWard(t, network, 3)
+		w.who["a:1"].gets(func(string) error { time.Sleep(time.Second); return nil })
+		w.call(workMethod, 3*20)
+		var waiting []*anser.Future[[]byte]
+		for range 3 {
+			waiting = append(waiting, anser.Go[[]byte](context.Background(), w.client, workMethod, text("")))
+		}
+		time.Sleep(100 * time.Millisecond)
+		if in := explained(t, w.client, workMethod, "a:1"); in.Latency < 100*time.Millisecond || in.Active != 1 || in.Cause != "" {
+			t.Errorf("%+v", in)
+		}
+		if in := explained(t, w.client, workMethod, "b:1"); in.Latency >= 100*time.Millisecond || in.Active != 0 {
+			t.Errorf("%+v", in)
+		}
+		for _, f := range waiting {
+			f.Wait()
+		}
+	})
+}
+
 // A call goes to an ejected instance when all others are down, and to one that is down when all
 // are.
 func TestExplainTheLastOnes(t *testing.T) {

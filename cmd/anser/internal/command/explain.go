@@ -149,7 +149,7 @@ func showExplanation(s streams, x *anser.Explanation) {
 // explainedInstances returns a table of the instances, followed by the details that do not fit
 // into it.
 func explainedInstances(list []anser.ExplainedInstance, width int) []string {
-	t := table.Table{Columns: []table.Column{{Title: "INSTANCE"}, {Title: "ADDRESS"}, {Title: "WEIGHT", Right: true}, {Title: "LEFT OUT"}}}
+	t := table.Table{Columns: []table.Column{{Title: "INSTANCE"}, {Title: "ADDRESS"}, {Title: "WEIGHT", Right: true}, {Title: "LATENCY", Right: true}, {Title: "IN FLIGHT", Right: true}, {Title: "LEFT OUT"}}}
 	var said []string
 	who := make(map[string][]string)
 	say := func(words, key string) {
@@ -169,7 +169,11 @@ func explainedInstances(list []anser.ExplainedInstance, width int) []string {
 			say(in.Excluded, in.Key)
 		}
 		say(in.Note, in.Key)
-		t.Add(in.Key, in.Address, strconv.Itoa(in.Weight), why)
+		latency := "-"
+		if in.Latency > 0 {
+			latency = table.Duration(in.Latency)
+		}
+		t.Add(in.Key, in.Address, strconv.Itoa(in.Weight), latency, strconv.FormatInt(in.Active, 10), why)
 	}
 	lines := t.Lines(width)
 	if len(said) > 0 {
