@@ -30,6 +30,7 @@ type gatewayFlags struct {
 	registry sourceFlags
 	listen   string
 	document string
+	admin    string
 	public   bool
 	verbose  bool
 }
@@ -55,6 +56,7 @@ Exit codes: 0 interrupted; 1 the gateway failed; 2 wrong use, or a mistake in th
 		Example: strings.Trim(`
   anser gateway
   anser gateway edge.yaml --listen 0.0.0.0:443
+  anser gateway edge.yaml --admin 127.0.0.1:8971   # and anser top 127.0.0.1:8971
   anser gateway check edge.yaml
   anser gateway diff edge.yaml new.yaml
   anser gateway put edge edge.yaml && anser gateway --document edge
@@ -71,6 +73,7 @@ Exit codes: 0 interrupted; 1 the gateway failed; 2 wrong use, or a mistake in th
 	f.registry.add(c)
 	c.Flags().StringVar(&f.listen, "listen", "", "address of the port, in place of the one in the configuration (default "+defaultGateway+")")
 	c.Flags().StringVar(&f.document, "document", "", "name of a configuration in the registry, in place of a FILE")
+	c.Flags().StringVar(&f.admin, "admin", "", "address of an admin page with metrics, such as 127.0.0.1:8971; it asks for the token in $"+adminTokenVariable+", if there is one (default none)")
 	c.Flags().BoolVar(&f.public, "insecure-public", false, "listen on addresses other than loopback without TLS or without authentication")
 	c.Flags().BoolVar(&f.verbose, "verbose", false, "log each change, and not only what went wrong")
 	c.AddCommand(newGatewayCheck(s), newGatewayDiff(s), newGatewayPut(s), newGatewayShow(s))
@@ -99,6 +102,13 @@ func (f *gatewayFlags) run(ctx context.Context, s streams, file string) error {
 	opts := gateway.Options{Registry: reg.Resolver, Logger: log, Tools: gatewayTools, Server: []anser.ServerOption{anser.NoSignals()}}
 	if f.public {
 		opts.Server = append(opts.Server, anser.InsecurePublic())
+	}
+	if f.admin != "" {
+		end, err := f.watch(&opts, log, s.out)
+		if err != nil {
+			return err
+		}
+		defer end()
 	}
 	g, err := gateway.New(config, opts)
 	if err != nil {

@@ -50,7 +50,7 @@ type (
 // runGateway starts a service with Arith.Mul and Arith.Add, and the command with a configuration in
 // front of it. It returns the address of the gateway, which ends with the test, and what the
 // command prints.
-func runGateway(t *testing.T, dir, config string) (base string, out *printed) {
+func runGateway(t *testing.T, dir, config string, flags ...string) (base string, out *printed) {
 	t.Helper()
 	r, err := registry.NewFile(filepath.Join(dir, "registry.json"))
 	if err != nil {
@@ -72,7 +72,8 @@ func runGateway(t *testing.T, dir, config string) (base string, out *printed) {
 	ctx, stop := context.WithCancel(context.Background())
 	out, ended := new(printed), make(chan int, 1)
 	go func() {
-		ended <- command.Run(ctx, []string{"gateway", file, "--listen", "127.0.0.1:0", "--registry", "file://" + dir + "/registry.json"}, strings.NewReader(""), out, out)
+		args := append([]string{"gateway", file, "--listen", "127.0.0.1:0", "--registry", "file://" + dir + "/registry.json"}, flags...)
+		ended <- command.Run(ctx, args, strings.NewReader(""), out, out)
 	}()
 	t.Cleanup(func() {
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
@@ -98,6 +99,29 @@ func runGateway(t *testing.T, dir, config string) (base string, out *printed) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatal(out.String())
+		}
+	}
+}
+
+// The admin page of a gateway has its calls, from callers and to services, and its metrics.
+func TestGatewayAdmin(t *testing.T) {
+	_, out := runGateway(t, t.TempDir(), "{}\n", "--admin", "127.0.0.1:0")
+	_, line, _ := strings.Cut(out.String(), "admin page at ")
+	page, _, _ := strings.Cut(line, ",")
+	for path, want := range map[string][]string{
+		"methods": {"Methods that the process serves", "Arith.Mul"},
+		"metrics": {`anser_server_calls_total{code="OK",method="arith/Arith.Mul"} 1`, `anser_client_calls_total{code="OK",method="Arith.Mul",target="`},
+	} {
+		resp, err := http.Get(page + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		for _, w := range want {
+			if !strings.Contains(strings.ToLower(string(b)), strings.ToLower(w)) {
+				t.Errorf("%s lacks %q:\n%s", path, w, b)
+			}
 		}
 	}
 }
