@@ -17,6 +17,7 @@ require (
 	github.com/anser-rpc/anser/registry/nacos v0.0.0
 	github.com/anser-rpc/anser/registry/redis v0.0.0
 	github.com/anser-rpc/anser/registry/zookeeper v0.0.0
+	github.com/anser-rpc/anser/telemetry/otel v0.0.0
 	github.com/anser-rpc/anser/telemetry/prometheus v0.0.0
 	github.com/anser-rpc/anser/transport/quic v0.0.0
 	github.com/anser-rpc/anser/transport/websocket v0.0.0
@@ -25,6 +26,10 @@ require (
 	github.com/charmbracelet/x/term v0.2.2
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/spf13/cobra v1.10.2
+	go.opentelemetry.io/otel v1.45.0
+	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.45.0
+	go.opentelemetry.io/otel/sdk v1.45.0
+	go.opentelemetry.io/proto/otlp v1.11.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/mod v0.41.0
 	golang.org/x/sys v0.49.0
@@ -94,13 +99,10 @@ require (
 	go.etcd.io/raft/v3 v3.7.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.68.0 // indirect
-	go.opentelemetry.io/otel v1.45.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.45.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.45.0 // indirect
 	go.opentelemetry.io/otel/metric v1.45.0 // indirect
-	go.opentelemetry.io/otel/sdk v1.45.0 // indirect
 	go.opentelemetry.io/otel/trace v1.45.0 // indirect
-	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
@@ -181,3 +183,5 @@ replace github.com/anser-rpc/anser/auth/jwt => ../../auth/jwt
 replace github.com/anser-rpc/anser/mcp => ../../mcp
 
 replace github.com/anser-rpc/anser/telemetry/prometheus => ../../telemetry/prometheus
+
+replace github.com/anser-rpc/anser/telemetry/otel => ../../telemetry/otel

@@ -38,7 +38,9 @@ While it runs, "anser ls", "anser describe arith", and "anser call" work in a se
 address speaks all protocols and passes calls on to the instances: the demo prints lines for curl,
 grpcurl and a browser, which shows the methods, and what agents may call as tools. If its usual
 port is taken, it is a free one, and the demo says so.
-Every process has metrics for Prometheus, which finds them at the address that the demo prints.
+Every process has an admin page, which "anser top" and "anser tail" read, and metrics for Prometheus,
+which finds them at the address that the demo prints. Calls have trace ids; their spans go to the
+collector in OTEL_EXPORTER_OTLP_ENDPOINT (http://127.0.0.1:4318), if there is one.
 The figures are those of the demo's own callers. With --json, events go to the standard
 error, and one object to the standard output at the end.
 

@@ -139,18 +139,23 @@ func (v *demoView) trials() []trial {
 	}
 	const message = `'{"A": 7, "B": 8}'`
 	at := v.last.Address
-	return []trial{
+	list := []trial{
 		{text: anser + " ls" + where},
 		{text: anser + " call arith Arith.Mul " + message + where},
 		{text: "curl http://" + at + "/arith/Arith.Mul -d " + message},
 		{text: "grpcurl -plaintext -d " + message + " " + at + " Arith/Mul"},
 		{text: anser + " top" + where},
 		{text: anser + " tail arith -n 10" + where},
+	}
+	if v.last.Debug != "" {
+		list = append(list, trial{text: anser + " explain arith Arith.Mul --from " + v.last.Debug})
+	}
+	return append(list, []trial{
 		{text: "http://" + at + "/openapi", browser: true},
 		{text: "http://" + at + "/mcp", browser: true},
 		{text: v.last.Admin, browser: true},
 		{text: v.last.Metrics, browser: true},
-	}
+	}...)
 }
 
 // tableLines returns the table with a line for the total.

@@ -62,6 +62,8 @@ const (
 	// leaseTTL is how long the registry keeps an instance without renewal: longer than clients
 	// need to notice by themselves that it is paused.
 	leaseTTL = 10 * time.Second
+	// usualPage is the address of the demo's admin page, if it is free.
+	usualPage = "127.0.0.1:8971"
 )
 
 // Run runs the demo until its time is over or ctx is done. Everything it started has ended when it
@@ -90,11 +92,12 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	d := &demo{o: o, url: "etcd://" + endpoint, rules: reg, store: store, figures: newFigures(), events: make(chan Event, 16)}
 	d.health = &health{tell: d.tell}
 	d.fleet = newFleet(d.url, reg, d.tell)
-	if d.watched, err = watch("demo", admin.Handle(targetsPath, prometheus.Targets(reg))); err != nil {
+	self := watchOptions{service: "demo", id: "demo", listen: usualPage, failed: d.lost}
+	if d.watched, err = watch(self, admin.Handle(targetsPath, prometheus.Targets(reg))); err != nil {
 		return Summary{}, err
 	}
 	defer func() { err = errors.Join(err, d.watched.close()) }()
-	entrance, where, err := openEntrance(reg, d.watched.meter, o)
+	entrance, where, err := openEntrance(reg, d.watched.calls, o)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -147,11 +150,15 @@ type demo struct {
 
 	mu      sync.Mutex // guards the fields below
 	rpcx    []Row      // the members of rpcx
+	debugAt string     // of the traffic
 	step    string     // current step, or ""
 	results []StepResult
 }
 
 func (d *demo) tell(e Event) { d.events <- e }
+
+// lost is told when the collector begins to fail.
+func (d *demo) lost(err error) { d.tell(Event{Kind: "traces", Text: "are not exported: " + err.Error()}) }
 
 // perform runs the demo, from the first process to the last.
 func (d *demo) perform(ctx context.Context, where string, known func(context.Context) error) (Summary, error) {
@@ -170,12 +177,15 @@ func (d *demo) perform(ctx context.Context, where string, known func(context.Con
 		return Summary{}, err
 	}
 	d.tell(Event{Kind: "ready", Text: fmt.Sprintf("%d instances of %d services are up", len(d.fleet.instances), len(services))})
-	traffic, err := startTraffic(d.url, d.o, d.watched.meter, d.fleet, d.figures, d.health.heard)
+	traffic, err := startTraffic(d.url, d.o, d.watched.calls, d.fleet, d.figures, d.health.heard)
 	if err != nil {
 		return Summary{}, err
 	}
 	d.tell(Event{Kind: "traffic", Text: "its calls are served at " + traffic.debugAt + ": anser rules dry-run --from, anser explain --from"})
 	d.traffic = traffic
+	d.mu.Lock()
+	d.debugAt = traffic.debugAt
+	d.mu.Unlock()
 	d.figures.start(time.Now())
 	members, err := d.withRPCX(ctx)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/gateway"
 	"github.com/anser-rpc/anser/registry"
-	"github.com/anser-rpc/anser/telemetry"
 )
 
 // entrance is where programs without Anser call the services: one address that stays, in the
@@ -24,12 +23,12 @@ type entrance struct {
 }
 
 // openEntrance listens on o.Serve, or elsewhere. The text says where.
-func openEntrance(r registry.Resolver, meter *telemetry.Meter, o Options) (e *entrance, text string, err error) {
+func openEntrance(r registry.Resolver, calls anser.Option, o Options) (e *entrance, text string, err error) {
 	quiet := slog.New(slog.DiscardHandler)
 	config := &gateway.Config{MCP: &gateway.MCP{Allow: []string{"*", "!" + string(Slow)}}}
 	g, err := gateway.New(config, gateway.Options{
-		Registry: r, Logger: quiet, Look: entranceLook, Tools: o.Tools, Server: []anser.ServerOption{anser.NoSignals(), meter.Option()},
-		Dial: []anser.DialOption{meter.Option()},
+		Registry: r, Logger: quiet, Look: entranceLook, Tools: o.Tools, Server: []anser.ServerOption{anser.NoSignals(), calls},
+		Dial: []anser.DialOption{calls},
 	})
 	if err != nil {
 		return nil, "", err

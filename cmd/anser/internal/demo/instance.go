@@ -55,7 +55,8 @@ func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, er
 		return err
 	}
 	defer func() { err = errors.Join(err, reg.Close()) }()
-	seen, err := watch(o.ID)
+	failed := func(err error) { log.Warn("spans are not exported", "err", err) }
+	seen, err := watch(watchOptions{service: o.Service, id: o.ID, failed: failed})
 	if err != nil {
 		return err
 	}
@@ -63,9 +64,9 @@ func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, er
 	self := registry.Instance{ID: o.ID, Service: o.Service, Version: o.Version, Zone: zone(o.ID), Tags: map[string]string{admin.Tag: seen.url}}
 	var late lateness
 	server := anser.NewServer(anser.Announce(reg, self), anser.Intercept(sign(o.ID)), anser.Intercept(late.intercept),
-		anser.Logger(log), seen.meter.Option(), anser.AcceptCompression(all.Compressors()...), protocols.All(protocols.Handler(metrics(seen.meter))))
+		anser.Logger(log), seen.calls, anser.AcceptCompression(all.Compressors()...), protocols.All(protocols.Handler(metrics(seen.meter))))
 	Slow.Handle(server, late.set)
-	closer, err := service.register(server, o.Registry, seen.meter)
+	closer, err := service.register(server, o.Registry, seen.calls)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (d *demo) startRPCX(ctx context.Context, program, address string) (m *rpcxM
 	if err := m.server.Ready(ctx, &said); err != nil {
 		return m, err
 	}
-	if err := m.announce(ctx, d.store.member.Endpoint(), said.Address, d.watched.meter.Option()); err != nil {
+	if err := m.announce(ctx, d.store.member.Endpoint(), said.Address, d.watched.calls); err != nil {
 		return m, err
 	}
 	if m.client, err = d.fleet.group.StartProgram(program, m.note, "call", address, interval.String()); err != nil {

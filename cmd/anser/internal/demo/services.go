@@ -9,7 +9,6 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo/front"
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo/posts"
 	"github.com/anser-rpc/anser/route"
-	"github.com/anser-rpc/anser/telemetry"
 )
 
 const instancesOfService = 3
@@ -18,8 +17,8 @@ const instancesOfService = 3
 type service struct {
 	name string
 	// register adds the methods to a server, and returns a function that must be called after the
-	// server is closed. The meter measures the clients of the service.
-	register func(s *anser.Server, registryURL string, meter *telemetry.Meter) (closer func() error, err error)
+	// server is closed. The option measures the clients of the service.
+	register func(s *anser.Server, registryURL string, measured anser.DialOption) (closer func() error, err error)
 	// call makes the nth call of a caller and checks the reply.
 	call func(ctx context.Context, c *anser.Client, n int, opts ...anser.CallOption) error
 }
@@ -41,17 +40,17 @@ func serviceNamed(name string) (service, error) {
 
 func nothing() error { return nil }
 
-func registerArith(s *anser.Server, _ string, _ *telemetry.Meter) (func() error, error) {
+func registerArith(s *anser.Server, _ string, _ anser.DialOption) (func() error, error) {
 	return nothing, arith.Register(s)
 }
 
-func registerPosts(s *anser.Server, _ string, _ *telemetry.Meter) (func() error, error) {
+func registerPosts(s *anser.Server, _ string, _ anser.DialOption) (func() error, error) {
 	return nothing, posts.Register(s)
 }
 
-func registerFront(s *anser.Server, registryURL string, meter *telemetry.Meter) (func() error, error) {
+func registerFront(s *anser.Server, registryURL string, measured anser.DialOption) (func() error, error) {
 	f, err := front.New(registryURL+"/"+arith.Service, registryURL+"/"+posts.Service,
-		append(dialOptions(), meter.Option(), route.Rules(route.From(route.Caller{Service: front.Service})))...)
+		append(dialOptions(), measured, route.Rules(route.From(route.Caller{Service: front.Service})))...)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ type Snapshot struct {
 	Address           string        // at which all protocols are served
 	Admin             string        // URL of the admin page of the callers
 	Metrics           string        // URL of the metrics of the callers
+	Debug             string        // address at which the callers are asked; "" before there are any
 	Elapsed           time.Duration // of the traffic
 	Rows              []Row
 	Calls, Errors     int64
@@ -51,6 +52,7 @@ func (d *demo) snapshot() Snapshot {
 	s := Snapshot{Registry: d.url, Address: d.address, Admin: d.watched.url, Metrics: d.watched.url + metricsPath}
 	d.mu.Lock()
 	members := d.rpcx
+	s.Debug = d.debugAt
 	s.Step = d.step
 	if n := len(d.results); n > 0 {
 		s.Last = d.results[n-1].String()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/route"
-	"github.com/anser-rpc/anser/telemetry"
 )
 
 // traffic holds the callers.
@@ -24,12 +23,12 @@ type traffic struct {
 }
 
 // startTraffic starts the callers of all services.
-func startTraffic(url string, o Options, meter *telemetry.Meter, fleet *fleet, figures *figures, heard func(anser.HealthEvent)) (*traffic, error) {
+func startTraffic(url string, o Options, measured anser.DialOption, fleet *fleet, figures *figures, heard func(anser.HealthEvent)) (*traffic, error) {
 	t := &traffic{ending: make(chan struct{}), clients: make(map[string]*anser.Client)}
 	recorder := route.NewRecorder()
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	for _, s := range services {
-		opts := append(dialOptions(), meter.Option(), route.Rules(route.From(route.Caller{Service: "demo"}), route.Record(recorder)),
+		opts := append(dialOptions(), measured, route.Rules(route.From(route.Caller{Service: "demo"}), route.Record(recorder)),
 			anser.Observe(anser.Observer{Health: heard}))
 		c, err := anser.Dial(url+"/"+s.name, opts...)
 		if err != nil {

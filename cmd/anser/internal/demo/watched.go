@@ -1,35 +1,54 @@
 package demo
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/admin"
 	"github.com/anser-rpc/anser/telemetry"
 	"github.com/anser-rpc/anser/telemetry/prometheus"
 )
 
-// watched measures a process of the demo, and serves its admin page.
+// watched measures and traces a process of the demo, and serves its admin page.
 type watched struct {
 	meter  *telemetry.Meter
+	calls  anser.Option // for the servers and clients
+	traces *sdktrace.TracerProvider
 	page   *admin.Page
 	url    string
 	served chan error
 }
 
-// slowCall is the duration from which the pages keep a call as a slow one: the steps of the demo
-// slow calls down by more.
+// slowCall is the duration from which the pages keep a call as a slow one, and its spans are
+// exported: the steps of the demo slow calls down by more.
 const slowCall = 20 * time.Millisecond
 
-// watch serves the page of this process on a free port, with its metrics and what the options add.
-func watch(name string, opts ...admin.Option) (*watched, error) {
+// watchOptions describe a process.
+type watchOptions struct {
+	service, id string
+	listen      string      // address of the page, if it is free; "": any
+	failed      func(error) // is told when the collector of the spans begins to fail
+}
+
+// watch serves the page of this process, with its metrics and what the options add.
+func watch(o watchOptions, opts ...admin.Option) (*watched, error) {
 	w := &watched{meter: telemetry.New(telemetry.Slow(slowCall)), served: make(chan error, 1)}
-	var err error
-	if w.page, err = admin.New(w.meter, append(opts, admin.Name(name), admin.Logger(slog.New(slog.DiscardHandler)), admin.Handle(metricsPath, prometheus.Handler(w.meter)))...); err != nil {
+	calls, traces, err := newTraces(o.service, o.id, w.meter, o.failed)
+	if err != nil {
 		return nil, err
 	}
-	l, err := w.page.Listen("127.0.0.1:0")
+	w.calls, w.traces = calls.Option(), traces
+	quiet := admin.Logger(slog.New(slog.DiscardHandler))
+	if w.page, err = admin.New(w.meter, append(opts, admin.Name(o.id), quiet, admin.Handle(metricsPath, prometheus.Handler(w.meter)))...); err != nil {
+		return nil, err
+	}
+	l, err := w.listen(o.listen)
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +57,21 @@ func watch(name string, opts ...admin.Option) (*watched, error) {
 	return w, nil
 }
 
-// close ends the page.
+// listen takes the address, or a free port.
+func (w *watched) listen(address string) (net.Listener, error) {
+	if address != "" {
+		if l, err := w.page.Listen(address); err == nil {
+			return l, nil
+		}
+	}
+	return w.page.Listen("127.0.0.1:0")
+}
+
+// close ends the page, and exports the last spans.
 func (w *watched) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), exportBound)
+	defer cancel()
+	w.traces.Shutdown(ctx) // what a collector does not take is lost
 	err := w.page.Close()
 	if end := <-w.served; !errors.Is(end, admin.ErrClosed) {
 		err = errors.Join(err, end)

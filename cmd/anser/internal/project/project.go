@@ -75,6 +75,21 @@ func (d *data) Open(method string) string {
 
 var goodName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
+// inLibrary reports whether the path is that of a package of Go's library. A program that was built
+// with -trimpath does not know where that is: the go command does.
+func inLibrary(path string) bool {
+	at := build.Default
+	if at.GOROOT == "" {
+		root, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			return false // making the project needs the command too, and says so
+		}
+		at.GOROOT = strings.TrimSpace(string(root))
+	}
+	p, err := at.Import(path, "", build.FindOnly)
+	return err == nil && p.Goroot
+}
+
 // Check returns an error if the options make no project.
 func (o *Options) Check() error {
 	if !goodName.MatchString(o.Name) || len(o.Name) > 64 {
@@ -83,7 +98,7 @@ func (o *Options) Check() error {
 	if word := strings.ReplaceAll(o.Name, "-", "_"); token.IsKeyword(word) {
 		return fmt.Errorf("%q is a keyword of Go: use another name", o.Name)
 	}
-	if p, err := build.Default.Import(cmp.Or(o.Module, o.Name), "", build.FindOnly); err == nil && p.Goroot {
+	if inLibrary(cmp.Or(o.Module, o.Name)) {
 		return fmt.Errorf("%q is a package of Go's library: give the module another path with --module, such as example.com/%s", cmp.Or(o.Module, o.Name), o.Name)
 	}
 	if o.Module != "" {
