@@ -16,6 +16,7 @@ import (
 	"github.com/anser-rpc/anser/internal/gain"
 	"github.com/anser-rpc/anser/internal/lastknown"
 	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/internal/redact"
 	"github.com/anser-rpc/anser/internal/retrybudget"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/wire"
@@ -26,7 +27,7 @@ import (
 // clients of the process.
 type Client struct {
 	o             dialOptions
-	target        string
+	target        string // without a password
 	observed      string // target that observers are told
 	chain         Func   // interceptors around invoke; nil without interceptors and without a router
 	codecs        []fittingCodec
@@ -83,7 +84,8 @@ func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || 
 // neither connects nor waits: it fails only if the target or an option cannot work. Connections
 // are made when calls need them. Close the client when it is no longer used.
 func Dial(target string, opts ...DialOption) (*Client, error) {
-	c := &Client{target: target, observed: target}
+	name := redact.Target(target)
+	c := &Client{target: name, observed: name}
 	c.o = defaultDialOptions()
 	for _, opt := range opts {
 		if err := c.o.apply(opt); err != nil {
@@ -94,15 +96,18 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		c.o.mistakes = append(c.o.mistakes, c.o.call.mistake)
 	}
 	if len(c.o.mistakes) > 0 {
-		return nil, fmt.Errorf("dial %q: %w", target, errors.Join(c.o.mistakes...))
+		return nil, fmt.Errorf("dial %q: %w", name, errors.Join(c.o.mistakes...))
 	}
 	src, err := parseTarget(target, c.o.schemes, c.o.transports)
+	if err != nil && name != target {
+		return nil, errors.New(redact.URLs(err.Error())) // not wrapped: the cause has the password
+	}
 	if err != nil {
 		return nil, err
 	}
 	if c.o.handlers != nil {
 		if err := c.o.handlers.attach(); err != nil {
-			return nil, fmt.Errorf("dial %q: %w", target, err)
+			return nil, fmt.Errorf("dial %q: %w", name, err)
 		}
 	}
 	c.source = src
@@ -115,7 +120,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	if c.o.newRouter != nil {
 		if err := c.startRouter(); err != nil {
 			c.Close()
-			return nil, fmt.Errorf("dial %q: %w", target, err)
+			return nil, fmt.Errorf("dial %q: %w", name, err)
 		}
 		inside = append(inside, c.router.Intercept)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/anser-rpc/anser/internal/redact"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -56,6 +57,9 @@ func parseTarget(target string, schemes []registry.Scheme, transports []Transpor
 
 // fixedSource returns the source for a comma-separated list of addresses, each with the prefix.
 func fixedSource(target, prefix, list string) (source, error) {
+	if name := redact.Target(target); name != target {
+		return source{}, fmt.Errorf("target %q has a user, which addresses do not have: leave it out", name)
+	}
 	var instances []registry.Instance
 	for address := range strings.SplitSeq(list, ",") {
 		address = prefix + strings.TrimSpace(address)
@@ -73,6 +77,9 @@ func fixedSource(target, prefix, list string) (source, error) {
 
 func schemeSource(target string, s registry.Scheme) (source, error) {
 	u, err := url.Parse(target)
+	if err != nil && strings.Contains(target, "@") { // the cause may have a part of the password
+		return source{}, fmt.Errorf("target %q is no URL: escape the user and the password in it, as url.UserPassword does", redact.Target(target))
+	}
 	if err != nil {
 		return source{}, fmt.Errorf("target %q: %w", target, err)
 	}

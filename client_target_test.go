@@ -2,6 +2,7 @@ package anser_test
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -116,6 +117,38 @@ func TestOptionsOfACall(t *testing.T) {
 		_, err := call(context.Background(), c, "Fail.Always", "", opts...)
 		if e := wantFault(t, err, anser.Aborted, anser.Executed); e.Message != want {
 			t.Errorf("%s, want %s", e.Message, want)
+		}
+	}
+}
+
+// The password of a target is in nothing that a client says of it.
+func TestPasswordsOfTargets(t *testing.T) {
+	r := &closable{feed: newFeed()}
+	for _, target := range []string{"closable://user:hunter2@a:1,b:2/arith", "closable://a:1,user:hunter2@b:2/arith"} {
+		told := ""
+		c := dial(t, target, r.scheme("arith"), anser.Observe(anser.Observer{
+			CallEnded: func(_ context.Context, info anser.CallInfo) { told = info.Target },
+		}))
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // the call ends without an instance
+		_, err := anser.Call[int](ctx, c, "A.B", new(int))
+		x, _ := c.Explain(ctx, "A.B")
+		for _, text := range []string{told, c.Status().Target, fmt.Sprint(x), fmt.Sprint(err)} {
+			if strings.Contains(text, "hunter2") {
+				t.Errorf("%s has the password", text)
+			}
+		}
+		if !strings.HasPrefix(told, "closable://") || !strings.HasSuffix(told, "/arith") {
+			t.Errorf("observers are told %s", told)
+		}
+	}
+	for _, target := range []string{
+		"closable://user:hunter2@a:1/not a name", "closable://user:hunter 2@a:1/x", "closable://user:hunter2/x@a:1/x", "unknown://user:hunter2@a:1/x",
+		"tcp://user:hunter2@a:1,b:2",
+	} {
+		_, err := anser.Dial(target, silent, r.scheme("not a name"))
+		if err == nil || strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%s: %v", target, err)
 		}
 	}
 }

@@ -101,8 +101,8 @@ type CallInfo struct {
 	// Method is canonical on the server. It is "" for a call of a method that the server does not
 	// serve, since callers could invent any number of names.
 	Method string
-	// Target is, on the client, the target that it was dialed with, and "session" for the calls of
-	// a server to its clients.
+	// Target is, on the client, the target that it was dialed with, without the user and the
+	// password in it, and "session" for the calls of a server to its clients.
 	Target  string
 	Stream  bool
 	Oneway  bool

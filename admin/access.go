@@ -3,6 +3,7 @@ package admin
 import (
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/anser-rpc/anser/internal/browserguard"
@@ -50,13 +51,30 @@ func crossSite(r *http.Request) bool {
 	case "", "none", "same-origin":
 		return r.Header.Get("Origin") != "" && r.Header.Get("Sec-Fetch-Site") == ""
 	}
-	return r.Header.Get("Sec-Fetch-Dest") != "document" || strings.Contains(r.URL.Path, "/debug/") || strings.Contains(r.URL.Path, "/flight/")
+	return r.Header.Get("Sec-Fetch-Dest") != "document" || !linkable(r)
+}
+
+// linkable reports whether a request is for a page in HTML: what others may have links to costs
+// nothing, and holds nothing.
+func linkable(r *http.Request) bool {
+	name, rest := split(r)
+	name, form, ok := strings.Cut(name, ".")
+	if rest != "" || ok && form != "html" || !ok && formOf(r) != "html" {
+		return false
+	}
+	return name == "index" || name == "calls" || find(name) != nil
+}
+
+// ofProxies are fields by which proxies tell of themselves, besides X-Forwarded-For and the like.
+var ofProxies = [...]string{
+	"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For", "X-Envoy-External-Address",
+	"Cf-Connecting-Ip", "True-Client-Ip", "Fastly-Client-Ip", "Fly-Client-Ip",
 }
 
 // fromThisMachine reports whether the request comes from this machine, and not through a proxy.
 func fromThisMachine(r *http.Request, local net.Addr) bool {
-	for _, name := range [...]string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
-		if r.Header.Get(name) != "" {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "X-Forwarded") || slices.Contains(ofProxies[:], name) {
 			return false
 		}
 	}

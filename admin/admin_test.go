@@ -240,7 +240,10 @@ func TestWithoutAuthentication(t *testing.T) {
 		{[]string{"Origin", "https://evil.example"}, http.StatusForbidden},
 		{[]string{"Sec-Fetch-Site", "same-origin"}, http.StatusOK},
 		{[]string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
-		{[]string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "document"}, http.StatusOK},
+		{[]string{"X-Forwarded-Proto", "https"}, http.StatusForbidden},
+		{[]string{"Cf-Connecting-Ip", ""}, http.StatusForbidden},
+		{[]string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "document", "Accept", "text/html"}, http.StatusOK},
+		{[]string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "document"}, http.StatusForbidden},
 	} {
 		if status, body, _ := s.get(t, "/options", c.header...); status != c.want {
 			t.Errorf("%q: %d %s, want %d", c.header, status, body, c.want)

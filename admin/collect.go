@@ -45,7 +45,7 @@ func (p *Page) document(want parts, conns int) *Document {
 	statuses := make([]anser.ClientStatus, len(clients))
 	for i, c := range clients {
 		statuses[i] = c.Status()
-		services[withoutUser(statuses[i].Target)] = statuses[i].Service
+		services[statuses[i].Target] = statuses[i].Service
 	}
 	for i := range now.Methods {
 		m := &now.Methods[i]
@@ -53,7 +53,7 @@ func (p *Page) document(want parts, conns int) *Document {
 		if d != nil {
 			t.add(d, m)
 			if !m.Server {
-				target := withoutUser(m.Target)
+				target := m.Target
 				if targets[target] == nil {
 					targets[target] = new(tally)
 				}
@@ -61,7 +61,7 @@ func (p *Page) document(want parts, conns int) *Document {
 			}
 		}
 		if want&ofMethods != 0 {
-			doc.Methods = append(doc.Methods, methodOf(m, t.recent(d), services[withoutUser(m.Target)]))
+			doc.Methods = append(doc.Methods, methodOf(m, t.recent(d), services[m.Target]))
 		}
 	}
 	for _, s := range p.meter.Servers() {
@@ -77,7 +77,7 @@ func (p *Page) document(want parts, conns int) *Document {
 	slices.SortFunc(doc.Servers, func(a, b Server) int { return slices.Compare(a.Addresses, b.Addresses) })
 	if want&ofClients != 0 {
 		for i, c := range clients {
-			t := targets[withoutUser(statuses[i].Target)]
+			t := targets[statuses[i].Target]
 			if t == nil {
 				t = new(tally)
 			}

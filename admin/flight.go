@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/printable"
 	"github.com/anser-rpc/anser/telemetry"
 )
 
@@ -193,6 +194,6 @@ func (f *flight) serveList(w http.ResponseWriter) {
 	fmt.Fprintln(w, "flight/now.trace  what is recorded now")
 	for i := len(f.kept) - 1; i >= 0; i-- {
 		k := f.kept[i]
-		fmt.Fprintf(w, "flight/%d.trace  %s  %s  %s on the %s took %s\n", k.number, k.time.Format(time.RFC3339), size(float64(len(k.data))), printable(k.call.Method), k.call.Side, span(k.call.Duration))
+		fmt.Fprintf(w, "flight/%d.trace  %s  %s  %s on the %s took %s\n", k.number, k.time.Format(time.RFC3339), size(float64(len(k.data))), printable.Text(k.call.Method), k.call.Side, span(k.call.Duration))
 	}
 }

@@ -3,11 +3,15 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/admin"
 	"github.com/anser-rpc/anser/telemetry"
 )
 
@@ -50,5 +54,41 @@ func TestViewersShareSamples(t *testing.T) {
 	}
 	if m := methodIn(&first, "server", "Arith.Mul"); m.Codes[0].Times.Scale != telemetry.Scale {
 		t.Errorf("scale %d", m.Codes[0].Times.Scale)
+	}
+}
+
+// A page that another site opens in a new window can neither start a profile nor hold a tap,
+// wherever the admin page is mounted.
+func TestLinksOfOtherSites(t *testing.T) {
+	s := newSite(t, admin.Handle("metrics", http.NotFoundHandler()))
+	for _, prefix := range []string{"/admin", "/admin/"} {
+		h := http.StripPrefix(prefix, s.page)
+		for path, want := range map[string]int{
+			"/admin/options": http.StatusOK, "/admin/calls": http.StatusOK, "/admin/debug/pprof/profile": http.StatusForbidden,
+			"/admin/calls.ndjson": http.StatusForbidden, "/admin/flight/now.trace": http.StatusForbidden, "/admin/metrics": http.StatusForbidden,
+		} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Host, r.RemoteAddr = "127.0.0.1", "127.0.0.1:1"
+			for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document", "Accept": "text/html"} {
+				r.Header.Set(name, value)
+			}
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != want {
+				t.Errorf("%s below %s: %d, want %d", path, prefix, w.Code, want)
+			}
+		}
+	}
+}
+
+// A page that says null for a call is read without it.
+func TestNullCalls(t *testing.T) {
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"format":1,"slow":{"calls":[null]},"failures":{"calls":[null,{"method":"A.B"}]}}`)
+	}))
+	defer h.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	d, err := new(admin.Reader).Document(context.Background(), h.URL, "all")
+	if err != nil || len(d.Slow.Calls) != 0 || len(d.Failures.Calls) != 1 {
+		t.Errorf("%+v, %v", d, err)
 	}
 }

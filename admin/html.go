@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+
+	"github.com/anser-rpc/anser/internal/printable"
 )
 
 // templates are parsed once; the text is part of the program.
@@ -16,7 +18,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"here":     func(p *page) string { return p.path },
 	"home":     func(path string) string { return "./" + path },
 	"span":     span,
-	"text":     printable,
+	"text":     printable.Text,
 	"fraction": func(f float64) string { return fmt.Sprintf("%.2f", 100*f) },
 }).ParseFS(assets, "assets/*.html"))
 

@@ -4,13 +4,17 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/anser-rpc/anser/internal/printable"
+	"github.com/anser-rpc/anser/internal/redact"
 	"github.com/anser-rpc/anser/telemetry"
 )
 
@@ -41,7 +45,7 @@ var hidden = [...]page{
 }
 
 // others are paths of the page that are not made from a document.
-var others = [...]string{"calls", "flight", "debug"}
+var others = [...]string{"index", "calls", "flight", "debug"}
 
 func isPage(name string) bool {
 	return find(name) != nil || slices.Contains(others[:], name)
@@ -82,7 +86,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	name, rest, _ := strings.Cut(strings.TrimLeft(r.URL.Path, "/"), "/")
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(pageBound))
+	name, rest := split(r)
 	switch {
 	case name == "debug":
 		p.serveProfile(w, r, rest)
@@ -95,6 +100,16 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		p.servePage(w, r, name)
 	}
+}
+
+// pageBound limits how long a viewer may take to read an answer. Not every transport can: then its
+// own limits apply.
+const pageBound = time.Minute
+
+// split returns the first element of the path of a request, and the rest.
+func split(r *http.Request) (name, rest string) {
+	name, rest, _ = strings.Cut(strings.TrimLeft(r.URL.Path, "/"), "/")
+	return name, rest
 }
 
 // servePage serves a page in the form that its suffix or the request asks for.
@@ -144,9 +159,12 @@ func (p *Page) servePage(w http.ResponseWriter, r *http.Request, name string) {
 	doc.clean()
 	if form == "json" {
 		w.Header().Set("Content-Type", "application/json")
-		e := json.NewEncoder(w)
-		e.SetIndent("", " ")
-		e.Encode(doc) //nits:ignore errcheck the viewer has gone
+		text, err := json.MarshalIndent(doc, "", " ")
+		if err != nil {
+			http.Error(w, "500 "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Write(append(printable.JSON(text), '\n'))
 		return
 	}
 	v := &view{Page: at, Doc: doc, Sections: at.build(doc, r.URL.Query()), Extra: p.links()}
@@ -196,24 +214,27 @@ func (p *Page) links() (list []link) {
 
 type link struct{ Path, Title string }
 
-// clean removes credentials from what the page shows: targets may have some, and so may errors of
-// registries.
+// clean removes credentials from texts of errors and tags, which may have URLs with some. Targets
+// have none.
 func (d *Document) clean() {
 	for i := range d.Methods {
-		m := &d.Methods[i]
-		m.Target, m.Slowest = withoutUser(m.Target), cleanCall(m.Slowest)
+		d.Methods[i].Slowest = cleanCall(d.Methods[i].Slowest)
 	}
 	for i := range d.Clients {
 		c := &d.Clients[i]
-		c.Target, c.Trouble = withoutUser(c.Target), withoutUser(c.Trouble)
+		c.Trouble = redact.URLs(c.Trouble)
 		if c.Rules != nil {
-			c.Rules.Trouble = withoutUser(c.Rules.Trouble)
+			c.Rules.Trouble = redact.URLs(c.Rules.Trouble)
+		}
+		for j := range c.Instances {
+			in := &c.Instances[j]
+			in.Why, in.Tags = redact.URLs(in.Why), cleanTags(in.Tags)
 		}
 	}
 	for i := range d.Servers {
 		for j := range d.Servers[i].Announcements {
 			a := &d.Servers[i].Announcements[j]
-			a.Trouble = withoutUser(a.Trouble)
+			a.Trouble, a.Instance.Tags = redact.URLs(a.Trouble), cleanTags(a.Instance.Tags)
 		}
 	}
 	for _, list := range []*Calls{d.Failures, d.Slow} {
@@ -225,32 +246,28 @@ func (d *Document) clean() {
 	}
 }
 
+// cleanTags returns tags without credentials; the map itself belongs to the registry.
+func cleanTags(tags map[string]string) map[string]string {
+	var own map[string]string
+	for name, value := range tags {
+		if clean := redact.URLs(value); clean != value {
+			if own == nil {
+				own = maps.Clone(tags)
+			}
+			own[name] = clean
+		}
+	}
+	if own == nil {
+		return tags
+	}
+	return own
+}
+
 func cleanCall(c *telemetry.Call) *telemetry.Call {
-	if c == nil || !strings.Contains(c.Target, "@") && !strings.Contains(c.Message, "@") {
+	if c == nil || !strings.Contains(c.Message, "@") {
 		return c
 	}
 	own := *c
-	own.Target, own.Message = withoutUser(c.Target), withoutUser(c.Message)
+	own.Message = redact.URLs(c.Message)
 	return &own
-}
-
-// withoutUser removes user and password from the URLs in a text.
-func withoutUser(text string) string {
-	var b strings.Builder
-	for {
-		before, after, ok := strings.Cut(text, "://")
-		b.WriteString(before)
-		if !ok {
-			return b.String()
-		}
-		b.WriteString("://")
-		end := strings.IndexAny(after, "/ \t\n\"'?#,")
-		if end < 0 {
-			end = len(after)
-		}
-		if at := strings.LastIndexByte(after[:end], '@'); at >= 0 {
-			after = after[at+1:]
-		}
-		text = after
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/printable"
 )
 
 // maxProfile bounds how long a profile of the processor or a trace runs.
@@ -51,7 +53,7 @@ func serveProfiles(w http.ResponseWriter) {
 func serveOne(w http.ResponseWriter, r *http.Request, name string) {
 	one := pprof.Lookup(name)
 	if one == nil {
-		http.Error(w, fmt.Sprintf("404 there is no profile %q: debug/pprof/ lists them", printable(name)), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("404 there is no profile %q: debug/pprof/ lists them", printable.Text(name)), http.StatusNotFound)
 		return
 	}
 	level, _ := strconv.Atoi(r.URL.Query().Get("debug"))

@@ -8,8 +8,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
+	"github.com/anser-rpc/anser/internal/printable"
+	"github.com/anser-rpc/anser/internal/redact"
 	"github.com/anser-rpc/anser/telemetry"
 )
 
@@ -40,20 +43,28 @@ func (r *Reader) Document(ctx context.Context, address, page string) (*Document,
 	defer answer.Body.Close()
 	var d Document
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxDocument)).Decode(&d); err != nil {
-		return nil, fmt.Errorf("%s is no admin page: %w", withoutUser(address), err)
+		return nil, fmt.Errorf("%s is no admin page: %w", named(address), err)
 	}
 	if d.Format != Format {
-		return nil, fmt.Errorf("the admin page at %s has the format %d, and this program reads %d: use the same version of Anser", withoutUser(address), d.Format, Format)
+		return nil, fmt.Errorf("the admin page at %s has the format %d, and this program reads %d: use the same version of Anser", named(address), d.Format, Format)
 	}
 	for i := range d.Methods {
 		for _, c := range d.Methods[i].Codes {
 			if c.Times.Scale != telemetry.Scale {
-				return nil, fmt.Errorf("the admin page at %s has histograms of the scale %d, and this program reads %d", withoutUser(address), c.Times.Scale, telemetry.Scale)
+				return nil, fmt.Errorf("the admin page at %s has histograms of the scale %d, and this program reads %d", named(address), c.Times.Scale, telemetry.Scale)
 			}
+		}
+	}
+	for _, list := range []*Calls{d.Failures, d.Slow} {
+		if list != nil { // its readers need not look for null
+			list.Calls = slices.DeleteFunc(list.Calls, func(c *telemetry.Call) bool { return c == nil })
 		}
 	}
 	return &d, nil
 }
+
+// named returns the address of a page for errors: registries have it from others.
+func named(address string) string { return printable.Text(redact.URLs(address)) }
 
 // maxLine limits one call that a page sends.
 const maxLine = 1 << 20
@@ -76,7 +87,7 @@ func (r *Reader) Follow(ctx context.Context, address string, query url.Values, f
 			Skipped *uint64 `json:"skipped"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			return fmt.Errorf("%s sends no calls: %w", withoutUser(address), err)
+			return fmt.Errorf("%s sends no calls: %w", named(address), err)
 		}
 		if line.Skipped != nil {
 			skipped = *line.Skipped
@@ -85,7 +96,7 @@ func (r *Reader) Follow(ctx context.Context, address string, query url.Values, f
 		f(&line.Call, skipped)
 	}
 	if err := lines.Err(); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("the admin page at %s: %w", withoutUser(address), err)
+		return fmt.Errorf("the admin page at %s: %w", named(address), err)
 	}
 	return ctx.Err()
 }
@@ -110,12 +121,12 @@ func (r *Reader) get(ctx context.Context, address, page, query string) (*http.Re
 	}
 	answer, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("the admin page at %s does not answer: %w", withoutUser(address), err)
+		return nil, fmt.Errorf("the admin page at %s does not answer: %w", named(address), err)
 	}
 	if answer.StatusCode != http.StatusOK {
 		defer answer.Body.Close()
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
-		return nil, fmt.Errorf("the admin page at %s: %s", withoutUser(address), printable(strings.TrimSpace(string(text))))
+		return nil, fmt.Errorf("the admin page at %s: %s", named(address), printable.Text(strings.TrimSpace(string(text))))
 	}
 	return answer, nil
 }
@@ -127,7 +138,7 @@ func pageURL(address string) (*url.URL, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no address of an admin page: use host:port or a URL such as http://127.0.0.1:8971/", withoutUser(address))
+		return nil, fmt.Errorf("%q is no address of an admin page: use host:port or a URL such as http://127.0.0.1:8971/", named(address))
 	}
 	return u, nil
 }

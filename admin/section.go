@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // section is a table of a page, from which all forms for people are made.
@@ -128,17 +127,4 @@ func percent(f float64) string {
 		return "<0.1 %"
 	}
 	return fmt.Sprintf("%.1f %%", f*100)
-}
-
-// printable makes a text safe for terminals: what controls them, or could deceive a reader, becomes
-// a question mark.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r < ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError,
-			r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff:
-			return '?'
-		}
-		return r
-	}, s)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/anser-rpc/anser/internal/printable"
 )
 
 // view is a page with its data, for people.
@@ -22,13 +24,13 @@ func (v *view) Place() string {
 		parts = append(parts, p.Host)
 	}
 	parts = append(parts, fmt.Sprintf("pid %d", p.PID), "up "+span(v.Doc.Time.Sub(p.Started)))
-	return printable(strings.Join(parts, " · "))
+	return printable.Text(strings.Join(parts, " · "))
 }
 
 // text returns the page for a terminal.
 func (v *view) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s · %s\n%s · %s", printable(v.Doc.Process.Name), v.Place(), v.Page.title, v.Doc.Time.Format("2006-01-02 15:04:05 MST"))
+	fmt.Fprintf(&b, "%s · %s\n%s · %s", printable.Text(v.Doc.Process.Name), v.Place(), v.Page.title, v.Doc.Time.Format("2006-01-02 15:04:05 MST"))
 	if v.Doc.Window > 0 {
 		fmt.Fprintf(&b, " · rates over %s", span(v.Doc.Window))
 	}
@@ -51,12 +53,12 @@ func (v *view) text() string {
 }
 
 func (s *section) writeText(b *strings.Builder) {
-	b.WriteString(strings.ToUpper(printable(s.Title)) + "\n")
+	b.WriteString(strings.ToUpper(printable.Text(s.Title)) + "\n")
 	if s.Note != "" {
-		b.WriteString(printable(s.Note) + "\n")
+		b.WriteString(printable.Text(s.Note) + "\n")
 	}
 	if len(s.Rows) == 0 {
-		b.WriteString(printable(s.Empty) + "\n")
+		b.WriteString(printable.Text(s.Empty) + "\n")
 		return
 	}
 	lines := make([][]string, 0, len(s.Rows)+1)
@@ -68,7 +70,7 @@ func (s *section) writeText(b *strings.Builder) {
 	for _, row := range s.Rows {
 		var line []string
 		for _, c := range row {
-			line = append(line, printable(c.Text))
+			line = append(line, printable.Text(c.Text))
 		}
 		lines = append(lines, line)
 	}

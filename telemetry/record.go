@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -240,8 +241,7 @@ type Tap struct {
 	Calls   <-chan *Call
 	calls   chan *Call
 	filter  Filter
-	every   uint64 // of the calls, one passes
-	count   atomic.Uint64
+	count   atomic.Uint64 // calls that the filter selects, if it takes a fraction of them
 	dropped atomic.Uint64
 }
 
@@ -254,11 +254,8 @@ var ErrTooManyTaps = errors.New("there are 16 taps already: end one of them firs
 // Tap returns a tap for the calls that the filter selects, with room for n of them. It ends with
 // Untap.
 func (m *Meter) Tap(f Filter, n int) (*Tap, error) {
-	t := &Tap{filter: f, calls: make(chan *Call, max(n, 1)), every: 1}
+	t := &Tap{filter: f, calls: make(chan *Call, max(n, 1))}
 	t.Calls = t.calls
-	if f.Sampled > 0 && f.Sampled < 1 {
-		t.every = uint64(1 / f.Sampled)
-	}
 	m.tapping.Lock()
 	defer m.tapping.Unlock()
 	var list []*Tap
@@ -304,7 +301,11 @@ func (t *Tap) wants(c *anser.CallInfo, code anser.Code) bool {
 	if prefix, ok := strings.CutSuffix(f.Method, "*"); ok && !strings.HasPrefix(c.Method, prefix) || !ok && f.Method != "" && f.Method != c.Method {
 		return false
 	}
-	return t.every == 1 || t.count.Add(1)%t.every == 0
+	if !(f.Sampled > 0 && f.Sampled < 1) {
+		return true
+	}
+	n := float64(t.count.Add(1))
+	return math.Floor(n*f.Sampled) > math.Floor((n-1)*f.Sampled)
 }
 
 func (t *Tap) give(c *Call) {

@@ -1,18 +1,6 @@
 package telemetry
 
-import (
-	"net/url"
-	"strings"
-)
+import "github.com/anser-rpc/anser/internal/redact"
 
-// TargetName returns a target as a [Meter] names it: without its password.
-func TargetName(target string) string {
-	if !strings.Contains(target, "@") {
-		return target
-	}
-	u, err := url.Parse(target)
-	if err != nil || u.User == nil {
-		return target // no client was made with it, or it has none
-	}
-	return u.Redacted()
-}
+// TargetName returns a target as a [Meter] names it: without the user and the password in it.
+func TargetName(target string) string { return redact.Target(target) }

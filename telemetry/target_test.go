@@ -14,10 +14,12 @@ func TestTargetName(t *testing.T) {
 	for target, want := range map[string]string{
 		"127.0.0.1:80":                        "127.0.0.1:80",
 		"tcp://a:1,b:2":                       "tcp://a:1,b:2",
-		"redis://user:secret@127.0.0.1:1/x":   "redis://user:xxxxx@127.0.0.1:1/x",
-		"redis://user@127.0.0.1:1/x":          "redis://user@127.0.0.1:1/x",
+		"redis://user:secret@127.0.0.1:1/x":   "redis://127.0.0.1:1/x",
+		"redis://user:secret@a:1,b:2/x":       "redis://a:1,b:2/x",
+		"http://user:secret@a:1,b:2":          "http://a:1,b:2",
+		"redis://token@127.0.0.1:1/x":         "redis://127.0.0.1:1/x",
 		"unix:///run/a@b":                     "unix:///run/a@b",
-		"etcd://user:a%40b@127.0.0.1:1/arith": "etcd://user:xxxxx@127.0.0.1:1/arith",
+		"etcd://user:a%40b@127.0.0.1:1/arith": "etcd://127.0.0.1:1/arith",
 	} {
 		m := telemetry.New()
 		m.Observer().CallEnded(context.Background(), anser.CallInfo{Target: target, Method: "A.B", Err: errors.New("no")})

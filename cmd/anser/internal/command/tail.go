@@ -126,7 +126,7 @@ func (f *tailFlags) run(ctx context.Context, s streams, args []string, q url.Val
 			}
 			skippedBefore := uint64(0)
 			errs[i] = reader.Follow(ctx, source.Address, q, func(c *telemetry.Call, skipped uint64) {
-				p.print(name, c, skipped-skippedBefore)
+				p.print(name, c, skipped-min(skipped, skippedBefore))
 				skippedBefore = skipped
 			})
 		})
@@ -180,7 +180,7 @@ func (p *tailPrinter) line(name string, c *telemetry.Call, skipped uint64) strin
 	if p.many {
 		parts = append(parts, fmt.Sprintf("%-10s", top.Printable(name)))
 	}
-	parts = append(parts, fmt.Sprintf("%-6s", c.Side), fmt.Sprintf("%-20s", top.Printable(c.Method)), fmt.Sprintf("%8s", table.Duration(c.Duration)), top.Result(c))
+	parts = append(parts, fmt.Sprintf("%-6s", top.Printable(c.Side)), fmt.Sprintf("%-20s", top.Printable(c.Method)), fmt.Sprintf("%8s", table.Duration(c.Duration)), top.Result(c))
 	if c.Side == "server" && c.Handle > 0 {
 		parts = append(parts, faint.Render(fmt.Sprintf("queue %s, decode %s, handler %s, encode %s",
 			table.Duration(c.Queue), table.Duration(c.Decode), table.Duration(c.Handle), table.Duration(c.Encode))))

@@ -8,6 +8,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/table"
+	"github.com/anser-rpc/anser/internal/printable"
 	"github.com/anser-rpc/anser/telemetry"
 )
 
@@ -35,7 +36,7 @@ func (l *Look) Lines(s Show, width int) (lines []string, first, rows int) {
 		return l.processLines(lines, p, s, width)
 	}
 	if s.Method != nil {
-		lines = append(lines, bold.Render(Printable(s.Method.Name))+faint.Render("  "+s.Method.Side+" "+Printable(s.Method.Target)))
+		lines = append(lines, bold.Render(Printable(s.Method.Name))+faint.Render("  "+Printable(s.Method.Side)+" "+Printable(s.Method.Target)))
 		t := processTable(sortedProcesses(l.with(s.Method), s.Order, s.Filter))
 		return append(lines, t.Lines(width)...), len(lines) + 1, len(t.Rows)
 	}
@@ -133,7 +134,7 @@ func callLines(calls []*telemetry.Call, width int) (lines []string) {
 		t.Columns = append(t.Columns, c)
 	}
 	for _, c := range calls[:min(len(calls), shownCalls)] {
-		t.Add(c.Time.Local().Format("15:04:05.000"), c.Side, Printable(c.Method), Result(c), duration(c.Duration), duration(c.Queue), duration(c.Decode),
+		t.Add(c.Time.Local().Format("15:04:05.000"), Printable(c.Side), Printable(c.Method), Result(c), duration(c.Duration), duration(c.Queue), duration(c.Decode),
 			duration(c.Handle), duration(c.Encode), Printable(c.Peer), Printable(c.TraceID))
 	}
 	return t.Lines(width)
@@ -158,7 +159,7 @@ func methodTable(list []Method) table.Table {
 		if m.Side == "server" {
 			queue = duration(m.Queue)
 		}
-		t.Add(Printable(m.Name), m.Side, table.Rate(m.Rate), failures(&m.Figures), duration(m.P50), duration(m.P99), queue, Printable(m.Target))
+		t.Add(Printable(m.Name), Printable(m.Side), table.Rate(m.Rate), failures(&m.Figures), duration(m.P50), duration(m.P99), queue, Printable(m.Target))
 	}
 	return t
 }
@@ -219,12 +220,8 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Printable makes what a process says safe for the terminal.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff {
-			return '?'
-		}
-		return r
-	}, s)
-}
+// longest is the maximum number of characters of a text that a process says.
+const longest = 400
+
+// Printable makes what a process says safe for the terminal. A long text is cut.
+func Printable(s string) string { return printable.Short(s, longest) }
