@@ -48,9 +48,9 @@ type ExplainedFilter struct {
 
 // ExplainedInstance is one instance, with the reason if it cannot be picked.
 type ExplainedInstance struct {
-	Key      string    `json:"key"`
-	Address  string    `json:"address"`
-	Weight   int       `json:"weight"`
+	Key     string `json:"key"`
+	Address string `json:"address"`
+	Weight  int    `json:"weight"`
 	// Latency is the average of recent calls of the client, 0 if there are none, and Active the
 	// number of its attempts in flight: the balancer p2c compares instances by them.
 	Latency time.Duration `json:"latency,omitempty"` // nanoseconds

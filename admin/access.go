@@ -65,7 +65,7 @@ func linkable(r *http.Request) bool {
 	return name == "index" || name == "calls" || find(name) != nil
 }
 
-// ofProxies are fields by which proxies tell of themselves, besides X-Forwarded-For and the like.
+// ofProxies are fields that proxies add, besides X-Forwarded-For and the like.
 var ofProxies = [...]string{
 	"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For", "X-Envoy-External-Address",
 	"Cf-Connecting-Ip", "True-Client-Ip", "Fastly-Client-Ip", "Fly-Client-Ip",

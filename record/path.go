@@ -39,7 +39,8 @@ type redactedPaths struct {
 	known map[string]bool
 }
 
-// add adds a path, unless there are too many. One that is too long is cut to that of a value around.
+// add adds a path, unless there are too many. One that is too long is cut to that of a value
+// around it.
 func (p *redactedPaths) add(prefix string, steps []step) {
 	if len(p.list) == maxRedacted {
 		return

@@ -284,8 +284,8 @@ func masked(text []byte) string {
 	return `"redacted"`
 }
 
-// hideObject replaces all values of an object. It keeps the keys that are fields of the type; others
-// may be secret themselves, as those of a map from tokens to users.
+// hideObject replaces all values of an object. It keeps the keys that are fields of the type;
+// others may be secret themselves, as those of a map from tokens to users.
 func (w *redaction) hideObject(of *schema) {
 	if of == nil || len(of.fields) == 0 {
 		w.skip()

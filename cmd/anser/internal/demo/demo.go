@@ -158,7 +158,9 @@ type demo struct {
 func (d *demo) tell(e Event) { d.events <- e }
 
 // lost is told when the collector begins to fail.
-func (d *demo) lost(err error) { d.tell(Event{Kind: "traces", Text: "are not exported: " + err.Error()}) }
+func (d *demo) lost(err error) {
+	d.tell(Event{Kind: "traces", Text: "are not exported: " + err.Error()})
+}
 
 // perform runs the demo, from the first process to the last.
 func (d *demo) perform(ctx context.Context, where string, known func(context.Context) error) (Summary, error) {

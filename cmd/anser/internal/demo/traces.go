@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// tracedShare is the share of the calls whose spans are exported, besides those that fail and
-	// those that are slow.
+	// tracedShare is the share of the calls whose spans are exported, besides failed and slow ones.
 	tracedShare = 0.01
 	// exportBound is how long a process waits at its end for the collector.
 	exportBound = 2 * time.Second
