@@ -19,7 +19,6 @@ import (
 // watchedFlags name the processes that a command watches by their admin pages.
 type watchedFlags struct {
 	registry sourceFlags
-	token    string
 	timeout  time.Duration
 }
 
