@@ -20,7 +20,7 @@ func Run(ctx context.Context, w *Watcher, every time.Duration, show Show, in io.
 		return m.failed
 	}
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
-		return nil
+		return nil //nits:ignore nilerr the user has ended it
 	}
 	return err
 }
