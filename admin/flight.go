@@ -139,7 +139,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 }
 
 // serveFlight lists the recordings, and serves one.
-func (p *Page) serveFlight(w http.ResponseWriter, r *http.Request, name string) {
+func (p *Page) serveFlight(w http.ResponseWriter, name string) {
 	f := p.flight
 	if f == nil {
 		http.Error(w, "404 the page has no flight recorder: see admin.FlightRecorder", http.StatusNotFound)

@@ -92,7 +92,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case name == "debug":
 		p.serveProfile(w, r, rest)
 	case name == "flight":
-		p.serveFlight(w, r, rest)
+		p.serveFlight(w, rest)
 	case rest != "":
 		http.NotFound(w, r)
 	case name == "style.css" || name == "page.js":

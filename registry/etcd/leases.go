@@ -20,9 +20,7 @@ func (r *Registry) Leases(ctx context.Context, service string) ([]registry.Lease
 	}
 	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
-	fail := func(err error) ([]registry.Lease, error) {
-		return nil, fmt.Errorf("read the leases of %q: %w", service, err)
-	}
+	fail := func(err error) error { return fmt.Errorf("read the leases of %q: %w", service, err) }
 	prefix := r.servicePrefix(service)
 	var resp *clientv3.GetResponse
 	err := r.client.retry(ctx, func(ctx context.Context) (err error) {
@@ -30,7 +28,7 @@ func (r *Registry) Leases(ctx context.Context, service string) ([]registry.Lease
 		return err
 	})
 	if err != nil {
-		return fail(err)
+		return nil, fail(err)
 	}
 	known := make(map[int64]registry.Lease)
 	var list []registry.Lease
@@ -45,7 +43,7 @@ func (r *Registry) Leases(ctx context.Context, service string) ([]registry.Lease
 		l, seen := known[kv.Lease]
 		if !seen && kv.Lease != 0 {
 			if l, err = r.lifetime(ctx, kv.Lease); err != nil {
-				return fail(err)
+				return nil, fail(err)
 			}
 			known[kv.Lease] = l
 		}
