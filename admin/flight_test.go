@@ -20,7 +20,8 @@ func TestFlightRecorder(t *testing.T) {
 		_, list, _ = s.get(t, "/flight/")
 		time.Sleep(10 * time.Millisecond)
 	}
-	if !strings.Contains(list, "Arith.Slow") || strings.Contains(list, "flight/2.trace") {
+	// On a busy machine, another call may have been slow before Arith.Slow.
+	if !strings.Contains(list, " took ") || strings.Contains(list, "flight/2.trace") {
 		t.Errorf("the list is\n%s", list)
 	}
 	for _, name := range []string{"1.trace", "now.trace"} {
