@@ -228,6 +228,7 @@ func TestSlowUpstream(t *testing.T) {
 			select {
 			case <-hold:
 			case <-ctx.Done():
+				return nil, ctx.Err()
 			}
 			return new(anser.None), nil
 		})
