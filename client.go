@@ -16,6 +16,7 @@ import (
 	"github.com/anser-rpc/anser/internal/gain"
 	"github.com/anser-rpc/anser/internal/lastknown"
 	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/internal/nameplace"
 	"github.com/anser-rpc/anser/internal/redact"
 	"github.com/anser-rpc/anser/internal/retrybudget"
 	"github.com/anser-rpc/anser/registry"
@@ -41,10 +42,10 @@ type Client struct {
 	router        Router         // nil: no router
 	routerContext *RouterContext // passed to the router
 	methods       knownMethods
-	places        [methodPlaces]atomic.Pointer[clientMethod]
-	watches       contextWatches  // for calls without a goroutine
-	startingLater chan struct{}   // one slot per call that has a goroutine until it gets a connection
-	ctx           context.Context // ends with Close
+	places        [nameplace.Count]atomic.Pointer[clientMethod] // methods found without the map: the first one at each place
+	watches       contextWatches                                // for calls without a goroutine
+	startingLater chan struct{}                                 // one slot per call that has a goroutine until it gets a connection
+	ctx           context.Context                               // ends with Close
 	cancel        context.CancelFunc
 	wg            sync.WaitGroup
 	reported      bool // the observers know the client; written by Dial
@@ -61,18 +62,6 @@ type clientMethod struct {
 	health  methodHealth          // of the method at the instances
 	gains   gain.Table            // of compressing the method's requests
 	hedge   atomic.Pointer[hedge] // of calls with the mode Backup, or nil
-}
-
-// methodPlaces is the number of methods found without the map: the first one at each place.
-const methodPlaces = 64
-
-// methodPlace spreads names by length and last bytes, where the names of one service differ.
-func methodPlace(name string) int {
-	n := len(name)
-	if n < 2 {
-		return n
-	}
-	return (n + 7*int(name[n-1]) + 31*int(name[n-2])) % methodPlaces
 }
 
 func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || m.learned.Load() }
@@ -353,7 +342,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 
 // method returns the client's state for a method, from its first call on.
 func (c *Client) method(name string) (*clientMethod, error) {
-	place := &c.places[methodPlace(name)]
+	place := &c.places[nameplace.Of(name)]
 	if m := place.Load(); m != nil && m.name == name {
 		return m, nil
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/nameplace"
 )
 
 // Option configures a [Meter].
@@ -143,23 +144,11 @@ func sidesOf[S any](m *Meter) (list []S) {
 type side struct {
 	target  string
 	max     int
-	mu      sync.Mutex // held to add a method
-	methods sync.Map   // of *method, by name
-	places  [methodPlaces]atomic.Pointer[method]
+	mu      sync.Mutex                              // held to add a method
+	methods sync.Map                                // of *method, by name
+	places  [nameplace.Count]atomic.Pointer[method] // the latest method of each place
 	count   int
 	other   atomic.Pointer[method]
-}
-
-// methodPlaces is the number of methods that are found without the map.
-const methodPlaces = 64
-
-// methodPlace spreads names by length and last bytes, where the names of one service differ.
-func methodPlace(name string) int {
-	n := len(name)
-	if n < 2 {
-		return n
-	}
-	return (n + 7*int(name[n-1]) + 31*int(name[n-2])) % methodPlaces
 }
 
 // method has what was measured of a method.
@@ -229,7 +218,7 @@ func (m *Meter) sideOf(c *anser.CallInfo) *side {
 
 // method returns what is known of a method.
 func (s *side) method(name string) *method {
-	place := &s.places[methodPlace(name)]
+	place := &s.places[nameplace.Of(name)]
 	if m := place.Load(); m != nil && m.name == name {
 		return m
 	}
