@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -166,6 +167,16 @@ func (c *Child) Failure() error {
 	}
 	return c.err
 }
+
+// Reason returns Failure, or an error that says that the process ended well: it is never nil.
+func (c *Child) Reason() error {
+	if err := c.Failure(); err != nil {
+		return err
+	}
+	return errEndedWell
+}
+
+var errEndedWell = errors.New("it ended as if it had been stopped, with the exit code 0")
 
 // End stops the process and waits, and kills it if that takes longer than grace.
 func (c *Child) End(grace time.Duration) {

@@ -62,6 +62,17 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// A process that ends well without being asked has a reason, and no failure.
+func TestReason(t *testing.T) {
+	g := child.NewGroup()
+	defer g.Close()
+	c := start(t, g, "mumble")
+	<-c.Done()
+	if c.Failure() != nil || c.Reason() == nil {
+		t.Errorf("failure %v, reason %v", c.Failure(), c.Reason())
+	}
+}
+
 func TestNotReady(t *testing.T) {
 	g := child.NewGroup()
 	defer g.Close()

@@ -148,13 +148,13 @@ func (f *fleet) await(in *instance, process *child.Child) {
 	if !expected {
 		in.state = ended
 		if f.failed == nil {
-			f.failed = fmt.Errorf("instance %s ended by itself: %w", in.id, process.Failure())
+			f.failed = fmt.Errorf("instance %s ended by itself: %w", in.id, process.Reason())
 		}
 	}
 	f.changedLocked()
 	f.mu.Unlock()
 	if !expected {
-		f.tell(Event{"ended", in.id, "by itself: " + fmt.Sprint(process.Failure())})
+		f.tell(Event{"ended", in.id, "by itself: " + process.Reason().Error()})
 	}
 }
 

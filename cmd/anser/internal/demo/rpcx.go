@@ -190,7 +190,7 @@ func (m *rpcxMembers) stop() error {
 		}
 		select {
 		case <-process.Done():
-			err = errors.Join(err, fmt.Errorf("%s has ended by itself: %w", name, process.Failure()))
+			err = errors.Join(err, fmt.Errorf("%s has ended by itself: %w", name, process.Reason()))
 		default:
 		}
 	}
