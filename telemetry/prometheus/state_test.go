@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// The target of the system's client without its password.
+// The target of the client of the system. Dial leaves user and password out of it.
 const (
-	targetName    = "unsteady://user:xxxxx@registry/arith"
+	targetName    = "unsteady://registry/arith"
 	labelOfTarget = `target="` + targetName + `"`
 )
 
