@@ -65,7 +65,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case looked:
 		m.trouble = msg.err
 		if msg.err == nil && !m.paused {
-			m.look = msg.look
+			m.keep(func() { m.look = msg.look })
 		} else if m.look == nil && msg.err != nil {
 			m.failed = msg.err
 			return m, tea.Quit
@@ -87,6 +87,20 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.press(msg.String())
 	}
 	return m, nil
+}
+
+// keep makes a change, and moves the cursor to the row at which it was.
+func (m *model) keep(change func()) {
+	row := ""
+	if m.look != nil {
+		if rows := m.look.keys(m.show); m.cursor >= 0 && m.cursor < len(rows) {
+			row = rows[m.cursor]
+		}
+	}
+	change()
+	if at := slices.Index(m.look.keys(m.show), row); row != "" && at >= 0 {
+		m.cursor = at
+	}
 }
 
 // typeFilter changes the filter.
@@ -116,7 +130,10 @@ func (m *model) press(key string) tea.Cmd {
 		m.show.Process, m.show.Method = "", nil
 		m.cursor, m.top = 0, 0
 	case "s":
-		m.show.Order = Orders[(slices.Index(Orders[:], m.show.Order)+1)%len(Orders)]
+		if m.look == nil {
+			return nil
+		}
+		m.keep(func() { m.show.Order = Orders[(slices.Index(Orders[:], m.show.Order)+1)%len(Orders)] })
 	case "/":
 		m.typing = true
 	case "space", "p":

@@ -71,7 +71,37 @@ func TestKeys(t *testing.T) {
 			t.Errorf("a long line: %q", line)
 		}
 	}
+	press(m, "space")
 	if got := len(m.lines()); got != m.height {
 		t.Errorf("%d lines on a screen of %d", got, m.height)
 	}
+}
+
+// The cursor stays at its row when the order changes, and at its place when the row is gone.
+func TestCursorStaysAtItsRow(t *testing.T) {
+	look := func(rates ...float64) *Look {
+		l := &Look{Window: time.Second}
+		for i, rate := range rates {
+			l.Methods = append(l.Methods, Method{Side: "server", Name: string(rune('A' + i)), Figures: Figures{Rate: rate, P99: time.Duration(10 - i)}})
+		}
+		return l
+	}
+	m := &model{show: Show{Order: "rate"}, look: look(3, 2, 1), width: 80, height: 12}
+	at := func(want string) {
+		t.Helper()
+		m.lines()
+		if rows := m.look.keys(m.show); m.cursor >= len(rows) || rows[m.cursor] != "server  "+want {
+			t.Errorf("the cursor is at %d of %q, want %s", m.cursor, rows, want)
+		}
+	}
+	press(m, "down")
+	at("B")
+	m.Update(looked{look: look(1, 2, 3)})
+	at("B")
+	m.Update(looked{look: look(3, 1, 2)})
+	at("B")
+	press(m, "s", "s") // by p99
+	at("B")
+	m.Update(looked{look: look(1)})
+	at("A")
 }

@@ -49,6 +49,26 @@ func (l *Look) Lines(s Show, width int) (lines []string, first, rows int) {
 	return append(lines, t.Lines(width)...), len(lines) + 1, len(t.Rows)
 }
 
+// keys identify the rows that can be selected, in their order.
+func (l *Look) keys(s Show) (list []string) {
+	switch {
+	case s.Process != "":
+	case s.Processes || s.Method != nil:
+		processes := l.Processes
+		if s.Method != nil {
+			processes = l.with(s.Method)
+		}
+		for _, p := range sortedProcesses(processes, s.Order, s.Filter) {
+			list = append(list, p.Address)
+		}
+	default:
+		for _, m := range sortedMethods(l.Methods, s.Order, s.Filter) {
+			list = append(list, m.Side+" "+m.Target+" "+m.Name)
+		}
+	}
+	return list
+}
+
 // summary is the first line.
 func (l *Look) summary() string {
 	silent := 0
