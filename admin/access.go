@@ -1,10 +1,13 @@
 package admin
 
 import (
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/anser-rpc/anser/internal/browserguard"
 )
@@ -38,10 +41,33 @@ func (p *Page) refuse(r *http.Request) *refusal {
 			return nil
 		}
 	}
+	if r.Header.Get("Authorization") != "" {
+		p.guesses.add(p.o.log, r.RemoteAddr)
+	}
 	if p.o.tokens {
 		return &refusal{http.StatusUnauthorized, "the admin page needs a token, as in Authorization: Bearer TOKEN"}
 	}
 	return &refusal{http.StatusForbidden, "the admin page is not for you"}
+}
+
+// guesses counts requests whose credentials were wrong.
+type guesses struct {
+	mu    sync.Mutex // guards the fields below
+	count int        // since the log had the last one
+	said  time.Time
+}
+
+// sayEvery is the time between two lines of the log about wrong credentials.
+const sayEvery = time.Minute
+
+func (g *guesses) add(log *slog.Logger, from string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.count++
+	if now := time.Now(); g.said.IsZero() || now.Sub(g.said) >= sayEvery {
+		log.Warn("the admin page refused wrong credentials", "requests", g.count, "last_from", from)
+		g.count, g.said = 0, now
+	}
 }
 
 // crossSite reports whether a page of another site has made the request. Following a link to a page

@@ -157,9 +157,11 @@ type Page struct {
 	o       options
 	self    Process // what does not change
 	samples sampler
-	flight  *flight // nil: none
+	flight  *flight       // nil: none
+	places  chan struct{} // a place for each request that is served
 	closed  chan struct{}
 	close   sync.Once
+	guesses guesses
 
 	mu      sync.Mutex // guards the fields below
 	servers map[*http.Server]struct{}
@@ -172,7 +174,7 @@ func New(meter *telemetry.Meter, opts ...Option) (*Page, error) {
 	if meter == nil {
 		return nil, errors.New("admin.New: the meter is nil: make one with telemetry.New")
 	}
-	p := &Page{meter: meter, closed: make(chan struct{}), servers: make(map[*http.Server]struct{})}
+	p := &Page{meter: meter, places: make(chan struct{}, maxViewers), closed: make(chan struct{}), servers: make(map[*http.Server]struct{})}
 	p.samples.meter = meter
 	p.o = options{log: slog.Default(), handlers: make(map[string]http.Handler)}
 	var errs []error

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/printable"
 	"github.com/anser-rpc/anser/telemetry"
 )
 
@@ -71,7 +72,7 @@ func parseFollow(q url.Values) (f follow, err error) {
 func (p *Page) serveCalls(w http.ResponseWriter, r *http.Request, form string) {
 	switch form {
 	case "html":
-		serveTemplate(w, "calls.html", &callsView{p.self.Name, navigation{"calls", p.links()}})
+		serveTemplate(w, "calls.html", &callsView{p.self.Name, navigation{"./", "calls", p.links()}})
 		return
 	case "events", "ndjson", "txt", "json":
 	default:
@@ -171,6 +172,7 @@ func (l *liveList) send(event string, v any) bool {
 	if err != nil {
 		return false
 	}
+	text = printable.JSON(text) // curl shows it on a terminal
 	l.bound()
 	if l.events {
 		_, err = fmt.Fprintf(l.w, "event: %s\ndata: %s\n\n", event, text)

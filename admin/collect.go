@@ -39,6 +39,7 @@ func (p *Page) document(want parts, conns int) *Document {
 	if d != nil {
 		doc.Window = d.window
 	}
+	var served, called tally
 	targets := make(map[string]*tally)
 	services := make(map[string]string)
 	clients := p.meter.Clients()
@@ -52,7 +53,10 @@ func (p *Page) document(want parts, conns int) *Document {
 		var t tally
 		if d != nil {
 			t.add(d, m)
-			if !m.Server {
+			if m.Server {
+				served.add(d, m)
+			} else {
+				called.add(d, m)
 				target := m.Target
 				if targets[target] == nil {
 					targets[target] = new(tally)
@@ -64,6 +68,7 @@ func (p *Page) document(want parts, conns int) *Document {
 			doc.Methods = append(doc.Methods, methodOf(m, t.recent(d), services[m.Target]))
 		}
 	}
+	doc.Served, doc.Called = served.recent(d), called.recent(d)
 	for _, s := range p.meter.Servers() {
 		for _, a := range s.Announcements() {
 			doc.Process.Services = append(doc.Process.Services, a.Instance.Service)

@@ -22,10 +22,14 @@ type Document struct {
 	Process Process   `json:"process"`
 	// Window is the time that every Recent covers: the last few seconds. It is 0 if there was no
 	// earlier measurement.
-	Window  time.Duration `json:"window"`
-	Methods []Method      `json:"methods,omitempty"`
-	Servers []Server      `json:"servers,omitempty"`
-	Clients []Client      `json:"clients,omitempty"`
+	Window time.Duration `json:"window"`
+	// Served are the calls that servers of the process ran in the window, and Called the calls that
+	// its clients made.
+	Served  *Recent  `json:"served,omitempty"`
+	Called  *Recent  `json:"called,omitempty"`
+	Methods []Method `json:"methods,omitempty"`
+	Servers []Server `json:"servers,omitempty"`
+	Clients []Client `json:"clients,omitempty"`
 	// Failures are the latest calls that failed and Slow the latest slow ones, the last one first.
 	Failures *Calls `json:"failures,omitempty"`
 	Slow     *Calls `json:"slow,omitempty"`

@@ -139,13 +139,17 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 }
 
 // serveFlight lists the recordings, and serves one.
-func (p *Page) serveFlight(w http.ResponseWriter, name string) {
+func (p *Page) serveFlight(w http.ResponseWriter, r *http.Request, name string) {
 	f := p.flight
 	if f == nil {
 		http.Error(w, "404 the page has no flight recorder: see admin.FlightRecorder", http.StatusNotFound)
 		return
 	}
 	if name == "" {
+		if formOf(r) == "html" {
+			p.view(&flightPage, p.document(0, 0), []section{f.section()}).serveHTML(w)
+			return
+		}
 		f.serveList(w)
 		return
 	}
@@ -183,6 +187,28 @@ func (f *flight) find(name string) ([]byte, error) {
 		}
 	}
 	return nil, nil
+}
+
+// flightPage is the list of recordings in a browser.
+var flightPage = page{path: "flight/", title: "Flight recorder"}
+
+func (f *flight) section() section {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := section{
+		Title:   "Recordings for go tool trace",
+		Note:    fmt.Sprintf("Of the %v before a call took %v or more; at most one per %v. %d were made, and %d slow calls had none.", flightAge, f.o.slower, f.o.every, f.made, f.skipped),
+		Columns: columns("Recording", "Made", ">Size", "Method", "Side", ">Duration"),
+		Rows:    [][]cell{{{Text: "what is recorded now", Link: "now.trace"}, plain(""), plain(""), plain(""), plain(""), plain("")}},
+	}
+	for i := len(f.kept) - 1; i >= 0; i-- {
+		k := f.kept[i]
+		name := strconv.Itoa(k.number) + ".trace"
+		s.Rows = append(s.Rows, []cell{
+			{Text: name, Link: name}, plain(k.time.Format(time.DateTime)), plain(size(float64(len(k.data)))), plain(k.call.Method), plain(k.call.Side), plain(span(k.call.Duration)),
+		})
+	}
+	return s
 }
 
 func (f *flight) serveList(w http.ResponseWriter) {

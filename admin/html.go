@@ -2,9 +2,11 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"html/template"
 	"net/http"
+	"strings"
 
 	"github.com/anser-rpc/anser/internal/printable"
 )
@@ -15,8 +17,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"path":     func(p page) string { return p.path },
 	"title":    func(p page) string { return p.title },
 	"label":    func(p *page) string { return p.title },
-	"here":     func(p *page) string { return p.path },
-	"home":     func(path string) string { return "./" + path },
+	"rowKey":   rowKey,
+	"long":     func(text string) bool { return len(text) > longText },
 	"span":     span,
 	"text":     printable.Text,
 	"fraction": func(f float64) string { return fmt.Sprintf("%.2f", 100*f) },
@@ -36,9 +38,15 @@ func serveTemplate(w http.ResponseWriter, name string, data any) {
 
 // navigation is what the links to the pages need.
 type navigation struct {
+	Base  string // the path from the page to the overview
 	At    string
 	Extra []link
 }
 
 // Nav returns the links of the page.
-func (v *view) Nav() navigation { return navigation{v.Page.path, v.Extra} }
+func (v *view) Nav() navigation { return navigation{v.Base(), v.Page.path, v.Extra} }
+
+// Base returns the path from the page to the overview.
+func (v *view) Base() string {
+	return cmp.Or(strings.Repeat("../", strings.Count(v.Page.path, "/")), "./")
+}

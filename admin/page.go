@@ -86,25 +86,44 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(pageBound))
+	select {
+	case p.places <- struct{}{}:
+		defer func() { <-p.places }()
+	default:
+		http.Error(w, fmt.Sprintf("503 the admin page serves %d requests already: try again later", cap(p.places)), http.StatusServiceUnavailable)
+		return
+	}
+	limitAnswer(w)
 	name, rest := split(r)
 	switch {
 	case name == "debug":
 		p.serveProfile(w, r, rest)
 	case name == "flight":
-		p.serveFlight(w, rest)
+		p.serveFlight(w, r, rest)
 	case rest != "":
 		http.NotFound(w, r)
-	case name == "style.css" || name == "page.js":
+	case slices.Contains(files[:], name):
 		http.ServeFileFS(w, r, assets, "assets/"+name)
 	default:
 		p.servePage(w, r, name)
 	}
 }
 
-// pageBound limits how long a viewer may take to read an answer. Not every transport can: then its
-// own limits apply.
-const pageBound = time.Minute
+// pageBound limits how long a viewer may take to read an answer, and maxViewers how many answers
+// are made at a time: viewers that read slowly hold no more memory than that.
+const (
+	pageBound  = time.Minute
+	maxViewers = 64
+)
+
+// limitAnswer limits the time of an answer from now on. Not every transport can: then its own
+// limits apply.
+func limitAnswer(w http.ResponseWriter) {
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(pageBound))
+}
+
+// files are the assets that pages load.
+var files = [...]string{"style.css", "page.js", "calls.js", "icon.svg"}
 
 // split returns the first element of the path of a request, and the rest.
 func split(r *http.Request) (name, rest string) {
@@ -167,13 +186,20 @@ func (p *Page) servePage(w http.ResponseWriter, r *http.Request, name string) {
 		w.Write(append(printable.JSON(text), '\n'))
 		return
 	}
-	v := &view{Page: at, Doc: doc, Sections: at.build(doc, r.URL.Query()), Extra: p.links()}
+	v := p.view(at, doc, at.build(doc, r.URL.Query()))
 	if form == "txt" {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Write([]byte(v.text()))
 		return
 	}
 	v.serveHTML(w)
+}
+
+func (p *Page) view(at *page, doc *Document, sections []section) *view {
+	for i := range sections {
+		sections[i].prune()
+	}
+	return &view{Page: at, Doc: doc, Sections: sections, Extra: p.links()}
 }
 
 const (
@@ -204,11 +230,16 @@ func formOf(r *http.Request) string {
 
 // links returns the further links of the navigation.
 func (p *Page) links() (list []link) {
-	list = append(list, link{"calls", "Live calls"}, link{"flight/", "Flight recorder"}, link{"debug/pprof/", "Profiles"})
-	for name := range p.o.handlers {
-		list = append(list, link{name, name})
+	list = append(list, link{"calls", "Live calls"})
+	if p.flight != nil {
+		list = append(list, link{flightPage.path, flightPage.title})
 	}
-	slices.SortFunc(list[3:], func(a, b link) int { return strings.Compare(a.Path, b.Path) })
+	list = append(list, link{profilesPage.path, profilesPage.title})
+	own := len(list)
+	for name := range p.o.handlers {
+		list = append(list, link{name, strings.ToUpper(name[:1]) + name[1:]})
+	}
+	slices.SortFunc(list[own:], func(a, b link) int { return strings.Compare(a.Path, b.Path) })
 	return list
 }
 

@@ -27,6 +27,10 @@ func (p *Page) serveProfile(w http.ResponseWriter, r *http.Request, path string)
 	}
 	switch name {
 	case "":
+		if formOf(r) == "html" && strings.HasSuffix(path, "/") {
+			p.view(&profilesPage, p.document(0, 0), []section{profilesSection()}).serveHTML(w)
+			return
+		}
 		serveProfiles(w)
 	case "profile":
 		serveFor(w, r, "cpu.pprof", func(b *bytes.Buffer) (func(), error) { return pprof.StopCPUProfile, pprof.StartCPUProfile(b) })
@@ -37,13 +41,34 @@ func (p *Page) serveProfile(w http.ResponseWriter, r *http.Request, path string)
 	}
 }
 
+// profilesPage is the list of profiles in a browser.
+var profilesPage = page{path: "debug/pprof/", title: "Profiles"}
+
+func profilesSection() section {
+	s := section{
+		Title: "Profiles for go tool pprof", Note: "go tool pprof takes the address of a profile too; a profile that runs for a while is downloaded at its end.",
+		Columns: columns("Profile", ">Entries", "As text"),
+	}
+	for _, one := range profiles() {
+		name := one.Name()
+		s.Rows = append(s.Rows, []cell{{Text: name, Link: name}, plain(fmt.Sprint(one.Count())), {Text: "show", Link: name + "?debug=1"}})
+	}
+	s.Rows = append(s.Rows,
+		[]cell{{Text: "processor, for 10 s", Link: "profile?seconds=10"}, plain(""), plain("")},
+		[]cell{{Text: "trace of 1 s, for go tool trace", Link: "trace?seconds=1"}, plain(""), plain("")})
+	return s
+}
+
+// profiles returns the profiles by name.
+func profiles() []*pprof.Profile {
+	return slices.SortedFunc(slices.Values(pprof.Profiles()), func(a, b *pprof.Profile) int { return strings.Compare(a.Name(), b.Name()) })
+}
+
 func serveProfiles(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprintln(w, "Profiles of this process, for \"go tool pprof URL\"; ?debug=1 shows one as text.")
 	fmt.Fprintln(w)
-	list := pprof.Profiles()
-	slices.SortFunc(list, func(a, b *pprof.Profile) int { return strings.Compare(a.Name(), b.Name()) })
-	for _, one := range list {
+	for _, one := range profiles() {
 		fmt.Fprintf(w, "%8d  debug/pprof/%s\n", one.Count(), one.Name())
 	}
 	fmt.Fprintln(w, "          debug/pprof/profile?seconds=10  of the processor")
@@ -95,6 +120,7 @@ func serveFor(w http.ResponseWriter, r *http.Request, name string, start func(*b
 	case <-r.Context().Done():
 	}
 	stop()
+	limitAnswer(w) // the profile may have taken longer than the limit
 	download(w, name)
 	w.Write(b.Bytes())
 }

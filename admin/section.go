@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -11,10 +12,19 @@ import (
 type section struct {
 	Title   string
 	Note    string
+	Tiles   []tile // instead of a table
 	Columns []column
 	Rows    [][]cell
 	Empty   string   // without rows
 	Legend  []string // classes of the parts of bars, which are their names too
+}
+
+// tile is a number that is shown large, with a line of its values while a page is open.
+type tile struct {
+	Title string
+	Text  string
+	Class string
+	Value float64
 }
 
 type column struct {
@@ -25,8 +35,9 @@ type column struct {
 // cell is one value.
 type cell struct {
 	Text  string
+	Key   string // that names the row, if it is not the text of its first cell
 	Link  string // to another page
-	Class string // "bad", "warn", "dim", or ""
+	Class string // "bad", "warn", "dim", "trace", or ""
 	Parts []part // of a bar, instead of Text in HTML
 	Hint  string
 }
@@ -50,6 +61,33 @@ func columns(titles ...string) (list []column) {
 	return list
 }
 
+// rowKey returns what a row keeps while the page is renewed.
+func rowKey(row []cell) string {
+	for _, c := range row {
+		if c.Key != "" {
+			return c.Key
+		}
+	}
+	return row[0].Link + row[0].Text
+}
+
+// prune drops the columns that are empty in all rows.
+func (s *section) prune() {
+	for i := len(s.Columns) - 1; i > 0; i-- {
+		empty := func(row []cell) bool { return row[i].Text == "" && len(row[i].Parts) == 0 }
+		if len(s.Rows) == 0 || slices.ContainsFunc(s.Rows, func(row []cell) bool { return !empty(row) }) {
+			continue
+		}
+		s.Columns = slices.Delete(slices.Clone(s.Columns), i, i+1)
+		for j, row := range s.Rows {
+			s.Rows[j] = slices.Delete(row, i, i+1)
+		}
+	}
+}
+
+// longText is the number of bytes from which a cell has several lines.
+const longText = 60
+
 func plain(text string) cell { return cell{Text: text} }
 
 func dim(text string) cell { return cell{Text: text, Class: "dim"} }
@@ -69,7 +107,7 @@ func rate(f float64) string {
 	switch {
 	case f == 0:
 		return "0"
-	case f < 10:
+	case f < 9.95:
 		return fmt.Sprintf("%.1f", f)
 	case f < 10_000:
 		return fmt.Sprintf("%.0f", f)
@@ -93,30 +131,32 @@ func size(n float64) string {
 	return fmt.Sprintf("%.1f TiB", n)
 }
 
-// span formats a duration with three digits.
+// span formats a duration with three digits: "87.1 µs", "1.25 ms", "2m5s".
 func span(d time.Duration) string {
-	unit := time.Nanosecond
-	for _, u := range [...]time.Duration{time.Microsecond, time.Millisecond, time.Second} {
-		if d >= u {
-			unit = u
-		}
+	switch { // the limits account for rounding
+	case d <= 0:
+		return "0 s"
+	case d < time.Microsecond:
+		return fmt.Sprintf("%d ns", d)
+	case d < 999_500*time.Nanosecond:
+		return digits(float64(d)/1e3) + " µs"
+	case d < 999_500*time.Microsecond:
+		return digits(float64(d)/1e6) + " ms"
+	case d < 59_950*time.Millisecond:
+		return digits(d.Seconds()) + " s"
 	}
+	return d.Round(time.Second).String()
+}
+
+// digits formats f, from 1 to 1000, with three digits.
+func digits(f float64) string {
 	switch {
-	case d >= time.Minute:
-		return d.Round(time.Second).String()
-	case d < 0:
-		return "0s"
-	case unit == time.Nanosecond:
-		return d.String()
+	case f >= 99.95:
+		return fmt.Sprintf("%.0f", f)
+	case f >= 9.995:
+		return fmt.Sprintf("%.1f", f)
 	}
-	step := unit / 100
-	if d >= 10*unit {
-		step = unit / 10
-	}
-	if d >= 100*unit {
-		step = unit
-	}
-	return d.Round(step).String()
+	return fmt.Sprintf("%.2f", f)
 }
 
 func percent(f float64) string {

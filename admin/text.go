@@ -53,6 +53,12 @@ func (v *view) text() string {
 }
 
 func (s *section) writeText(b *strings.Builder) {
+	if len(s.Tiles) > 0 {
+		for _, t := range s.Tiles {
+			fmt.Fprintf(b, "%-20s %s\n", t.Title, t.Text)
+		}
+		return
+	}
 	b.WriteString(strings.ToUpper(printable.Text(s.Title)) + "\n")
 	if s.Note != "" {
 		b.WriteString(printable.Text(s.Note) + "\n")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -48,7 +49,8 @@ func connsSection(title string, conns []Conn, all int) section {
 			state = cell{Text: "draining", Class: "warn"}
 		}
 		s.Rows = append(s.Rows, []cell{
-			plain(c.Peer), plain(c.Protocol), plain(cmp.Or(c.TLS, "no")), plain(c.Identity), plain(fmt.Sprint(c.InFlight)), number(c.Streams, ""),
+			{Text: c.Peer, Key: c.Local + " " + c.Peer},
+			plain(c.Protocol), plain(cmp.Or(c.TLS, "no")), plain(c.Identity), plain(fmt.Sprint(c.InFlight)), number(c.Streams, ""),
 			bytes(float64(c.Received)), bytes(float64(c.Sent)), bytes(float64(c.Waiting)), bytes(float64(c.Credit)), quiet, state,
 		})
 	}
@@ -168,8 +170,10 @@ func slowSection(list *Calls, now time.Time) section {
 			bar = costs(c.Queue, c.Decode, c.Handle, c.Encode, c.Duration)
 		}
 		s.Rows = append(s.Rows, []cell{
-			plain(since(now, c.Time)), plain(c.Side), plain(c.Method), result(c), plain(span(c.Duration)), bar, bytes(c.RequestBytes), bytes(c.ReplyBytes),
-			plain(peer(c)), plain(c.Identity), dim(c.TraceID), plain(explain(c)),
+			ended(now, c), plain(c.Side), plain(c.Method), result(c), plain(span(c.Duration)), bar, bytes(c.RequestBytes), bytes(c.ReplyBytes),
+			plain(peer(c)), plain(c.Identity),
+			{Text: c.TraceID, Class: "trace"},
+			plain(explain(c)),
 		})
 	}
 	if list.Skipped > 0 {
@@ -194,6 +198,16 @@ func optionsPage(d *Document, _ url.Values) (list []section) {
 
 func optionsSection(title string, options []OptionValue) section {
 	s := section{Title: title, Columns: columns("Option", "Value", "Set by", "Default")}
+	// What the program has set comes first.
+	options = slices.SortedStableFunc(slices.Values(options), func(a, b OptionValue) int {
+		switch {
+		case a.Set == b.Set:
+			return 0
+		case a.Set:
+			return -1
+		}
+		return 1
+	})
 	for _, o := range options {
 		by := dim("default")
 		if o.Set {

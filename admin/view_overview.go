@@ -17,17 +17,56 @@ const shownFirst = 10 // rows of a list on the overview
 
 func overview(d *Document, _ url.Values) []section {
 	p := &d.Process
-	list := []section{{
-		Title:   "Process",
-		Columns: columns("Services", ">CPU", ">Memory", ">Heap", ">Goroutines", ">Processors", "Go", "Program", "ID"),
-		Rows: [][]cell{{
-			plain(cmp.Or(strings.Join(p.Services, ", "), "none announced")), plain(fmt.Sprintf("%.0f %%", 100*p.RecentCPU)),
-			plain(size(float64(p.Memory))), plain(size(float64(p.Heap))), plain(fmt.Sprint(p.Goroutines)), plain(fmt.Sprint(p.Processors)),
-			plain(p.Go), plain(p.Module), dim(p.ID),
-		}},
-	}}
-	list = append(list, serversSection(d), methodsSection(d, "server", shownFirst), edgesSection(d), callsSection("Latest failures", d.Failures, d.Time, shownFirst))
-	return list
+	return []section{
+		tilesSection(d), serversSection(d), methodsSection(d, "server", shownFirst), edgesSection(d),
+		callsSection("Latest failures", d.Failures, d.Time, shownFirst),
+		{
+			Title:   "Process",
+			Columns: columns("Services", ">Heap", ">Goroutines", ">Processors", "Go", "Program", "ID"),
+			Rows: [][]cell{{
+				plain(cmp.Or(strings.Join(p.Services, ", "), "none announced")), plain(size(float64(p.Heap))), plain(fmt.Sprint(p.Goroutines)),
+				plain(fmt.Sprint(p.Processors)), plain(p.Go), plain(p.Module),
+				{Text: p.ID, Class: "trace"},
+			}},
+		},
+	}
+}
+
+// tilesSection has the figures of the process as a whole.
+func tilesSection(d *Document) section {
+	tiles := []tile{}
+	calls := func(title, p99 string, r *Recent) {
+		if r == nil {
+			r = new(Recent)
+		}
+		slow := tile{Title: p99, Text: "–", Class: "dim"}
+		if r.Rate > 0 {
+			slow = tile{p99, span(r.P99), "", r.P99.Seconds()}
+		}
+		tiles = append(tiles, tile{title, rate(r.Rate) + "/s", "", r.Rate}, slow)
+	}
+	failed, inFlight := 0.0, int64(0)
+	for _, r := range []*Recent{d.Served, d.Called} {
+		if r != nil {
+			failed += r.Failed
+		}
+	}
+	for i := range d.Servers {
+		inFlight += d.Servers[i].InFlight
+	}
+	if len(d.Servers) > 0 {
+		calls("Calls served", "p99 of served calls", d.Served)
+	}
+	if len(d.Clients) > 0 {
+		calls("Calls made", "p99 of calls made", d.Called)
+	}
+	class := ""
+	if failed > 0 {
+		class = "bad"
+	}
+	p := &d.Process
+	return section{Tiles: append(tiles, tile{"Failed", rate(failed) + "/s", class, failed}, tile{"Served in flight", fmt.Sprint(inFlight), "", float64(inFlight)},
+		tile{"CPU", fmt.Sprintf("%.0f %%", 100*p.RecentCPU), "", p.RecentCPU}, tile{"Memory", size(float64(p.Memory)), "", float64(p.Memory)})}
 }
 
 func serversSection(d *Document) section {
@@ -78,7 +117,11 @@ func edgesSection(d *Document) section {
 			}
 		}
 		row := append([]cell{{Text: c.Target, Link: "clients"}}, recentCells(c.Recent)...)
-		s.Rows = append(s.Rows, append(row, plain(fmt.Sprint(len(c.Instances))), plain(fmt.Sprint(connected)), number(out, "bad"), registryCell(d, c)))
+		registry := registryCell(d, c)
+		if c.Trouble != "" { // the page of registries has the error
+			registry = cell{Text: "unreachable for " + span(d.Time.Sub(c.Since)), Link: "registries", Class: "bad", Hint: c.Trouble}
+		}
+		s.Rows = append(s.Rows, append(row, plain(fmt.Sprint(len(c.Instances))), plain(fmt.Sprint(connected)), number(out, "bad"), registry))
 	}
 	return s
 }
@@ -124,13 +167,18 @@ func callsSection(title string, list *Calls, now time.Time, most int) section {
 			break
 		}
 		s.Rows = append(s.Rows, []cell{
-			plain(since(now, c.Time)), plain(c.Side), plain(c.Method), result(c), plain(span(c.Duration)), plain(peer(c)), plain(c.Identity), dim(c.TraceID), plain(explain(c)),
+			ended(now, c), plain(c.Side), plain(c.Method), result(c), plain(span(c.Duration)), plain(peer(c)), plain(c.Identity), {Text: c.TraceID, Class: "trace"}, plain(explain(c)),
 		})
 	}
 	if list.Skipped > 0 {
 		s.Note += fmt.Sprintf(" %d were left out, as there were more than 500 in a second.", list.Skipped)
 	}
 	return s
+}
+
+// ended is the first cell of the row of a call, which it names.
+func ended(now time.Time, c *telemetry.Call) cell {
+	return cell{Text: since(now, c.Time), Key: fmt.Sprint(c.Time.UnixNano(), " ", c.Side, " ", c.Method, " ", c.Peer)}
 }
 
 func result(c *telemetry.Call) cell {
