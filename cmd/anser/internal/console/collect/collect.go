@@ -1,0 +1,282 @@
+// Package collect finds the processes of a system in its registry, and reads their admin pages
+// again and again. What a process says is bounded, and never trusted to be consistent.
+package collect
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/admin"
+	"github.com/anser-rpc/anser/registry"
+)
+
+// The times between two readings of all pages.
+const (
+	Watched   = time.Second      // while a viewer looks
+	Unwatched = 10 * time.Second // otherwise
+)
+
+const (
+	atOnce       = 64 // pages that are read at the same time
+	maxProcesses = 5000
+	maxServices  = 2000
+	// roundBound is how long pages may take to answer in a round.
+	roundBound = 800 * time.Millisecond
+	// maxPause is the longest time for which a page that does not answer is not asked again.
+	maxPause = 8 * time.Second
+)
+
+// Options configure a [Collector].
+type Options struct {
+	Registries []Source
+	// Pages are addresses of admin pages in addition to the ones of instances.
+	Pages []string
+	// Token is for admin pages that need one.
+	Token string
+	// Client reads the pages; nil means a client of the collector.
+	Client *http.Client
+	Logger *slog.Logger
+}
+
+// Source is a registry.
+type Source struct {
+	Name, Kind string
+	Resolver   registry.Resolver
+	// Services are the services that are followed; none means all that the registry lists.
+	Services []string
+}
+
+// Collector reads a system. Its methods are safe for concurrent use.
+type Collector struct {
+	o      Options
+	reader *admin.Reader
+	idle   func()
+	stores []*source
+	reads  atomic.Int64 // pages that were asked
+
+	looking atomic.Int64 // end of the viewers' interest, as monotonic time since began
+	began   time.Time
+	wake    chan struct{}
+
+	mu        sync.Mutex // guards the field below
+	processes map[string]*process
+}
+
+// New returns a collector of a system. Nothing happens before Run.
+func New(o Options) *Collector {
+	c := &Collector{o: o, began: time.Now(), wake: make(chan struct{}, 1), processes: make(map[string]*process)}
+	client := o.Client
+	if client == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.MaxIdleConnsPerHost, transport.MaxIdleConns = 2, maxProcesses
+		transport.Proxy = nil
+		client = &http.Client{Transport: transport, CheckRedirect: noRedirect}
+	}
+	bounded := *client
+	bounded.Transport = &limited{next: cmp.Or(client.Transport, http.DefaultTransport), most: maxPage}
+	c.reader, c.idle = &admin.Reader{Client: &bounded, Token: o.Token}, client.CloseIdleConnections
+	for _, s := range o.Registries {
+		c.stores = append(c.stores, newSource(s))
+	}
+	return c
+}
+
+// noRedirect keeps a page from sending the reader, and its token, elsewhere.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// Reader returns a reader of pages with the limits of the collector.
+func (c *Collector) Reader() *admin.Reader { return c.reader }
+
+// Reads returns how many pages were asked so far.
+func (c *Collector) Reads() int64 { return c.reads.Load() }
+
+// Look makes the collector read every second for a while. It does not block.
+func (c *Collector) Look(d time.Duration) {
+	until := int64(time.Since(c.began) + d)
+	for {
+		old := c.looking.Load()
+		if old >= until {
+			return
+		}
+		if c.looking.CompareAndSwap(old, until) {
+			break
+		}
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Looking reports whether a viewer looks.
+func (c *Collector) Looking() bool { return c.looking.Load() > int64(time.Since(c.began)) }
+
+// Run reads until ctx is done. It calls told after each round of readings, from one goroutine. What
+// a round says is not changed afterwards.
+func (c *Collector) Run(ctx context.Context, told func(*Round)) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer c.idle()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, s := range c.stores {
+		wg.Go(func() { s.follow(ctx) })
+	}
+	last := time.Now().Add(-time.Hour)
+	tick := time.NewTimer(Watched / 4) // the registries come first
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-c.wake:
+			if time.Since(last) < Watched {
+				continue
+			}
+		}
+		began := time.Now()
+		told(c.round(ctx, began, began.Sub(last)))
+		last = began
+		pause := Unwatched
+		if c.Looking() {
+			pause = Watched
+		}
+		tick.Reset(max(time.Until(began.Add(pause)), Watched/10))
+	}
+}
+
+// Round is what is known after a reading of all pages.
+type Round struct {
+	Time time.Time
+	// Step is the time since the last round, and 0 if it was no regular one.
+	Step      time.Duration
+	Sources   []SourceState
+	Services  []ServiceState // sorted by name
+	Processes []*Process     // sorted by address
+}
+
+// round reads all pages that are due.
+func (c *Collector) round(ctx context.Context, now time.Time, step time.Duration) *Round {
+	r := &Round{Time: now, Step: step}
+	if step > 2*Unwatched {
+		r.Step = 0
+	}
+	for _, s := range c.stores {
+		state, services := s.state()
+		r.Sources = append(r.Sources, state)
+		r.Services = mergeServices(r.Services, services)
+	}
+	slices.SortFunc(r.Services, func(a, b ServiceState) int { return cmp.Compare(a.Name, b.Name) })
+	list := c.known(r.Services)
+	c.read(ctx, list)
+	if ctx.Err() != nil {
+		return r
+	}
+	owners := make(map[string]*process)
+	for _, p := range list {
+		if id := p.view.ID; id != "" {
+			if o := owners[id]; o == nil || p.since.Before(o.since) {
+				owners[id] = p
+			}
+		}
+	}
+	for _, p := range list {
+		v := p.view
+		v.Double = v.ID != "" && owners[v.ID] != p
+		r.Processes = append(r.Processes, &v)
+	}
+	return r
+}
+
+// mergeServices adds the services of another registry. The first one that has a service counts.
+func mergeServices(list, more []ServiceState) []ServiceState {
+	for _, s := range more {
+		if !slices.ContainsFunc(list, func(o ServiceState) bool { return o.Name == s.Name }) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// known returns the processes with a page, sorted by address.
+func (c *Collector) known(services []ServiceState) []*process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := make(map[string]bool)
+	note := func(address string) *process {
+		p := c.processes[address]
+		if p == nil {
+			if len(c.processes) >= maxProcesses {
+				return nil
+			}
+			p = newProcess(address)
+			c.processes[address] = p
+		}
+		if !seen[address] {
+			seen[address] = true
+			p.found = nil
+		}
+		return p
+	}
+	for _, a := range c.o.Pages {
+		note(a)
+	}
+	for _, s := range services {
+		for _, in := range s.Instances {
+			if at := in.Tags[admin.Tag]; at != "" && len(at) <= maxAddress {
+				if p := note(at); p != nil {
+					p.found = append(p.found, Place{s.Name, in.Key()})
+				}
+			}
+		}
+	}
+	var list []*process
+	for a, p := range c.processes {
+		if !seen[a] {
+			delete(c.processes, a)
+			continue
+		}
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b *process) int { return cmp.Compare(a.address, b.address) })
+	return list
+}
+
+// maxAddress is the maximum length of the address of a page.
+const maxAddress = 1000
+
+// read asks the pages that are due, those first that were not asked for the longest time.
+func (c *Collector) read(ctx context.Context, list []*process) {
+	ctx, cancel := context.WithTimeout(ctx, roundBound)
+	defer cancel()
+	due := slices.DeleteFunc(slices.Clone(list), func(p *process) bool {
+		p.view.Found = p.found
+		return time.Now().Before(p.after)
+	})
+	slices.SortStableFunc(due, func(a, b *process) int { return a.asked.Compare(b.asked) })
+	var wg sync.WaitGroup
+	next := make(chan *process)
+	for range min(atOnce, len(due)) {
+		wg.Go(func() {
+			for p := range next {
+				c.reads.Add(1)
+				p.read(ctx, c.reader)
+			}
+		})
+	}
+	for _, p := range due {
+		if ctx.Err() != nil {
+			break // they are the first ones of the next round
+		}
+		next <- p
+	}
+	close(next)
+	wg.Wait()
+}
