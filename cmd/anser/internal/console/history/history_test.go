@@ -1,0 +1,118 @@
+package history_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/collect"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/history"
+	"github.com/anser-rpc/anser/telemetry"
+)
+
+func TestMain(m *testing.M) { ansertest.Main(m) }
+
+// calls are n calls of about a millisecond.
+func calls(n uint64) *collect.Calls {
+	return &collect.Calls{Window: time.Second, Rate: float64(n), Failed: 1, Times: telemetry.Histogram{Count: n, First: -80, Counts: []uint64{n}}}
+}
+
+var key = history.Key{Kind: history.OfService, A: "arith"}
+
+// add adds one round after the other.
+func add(h *history.History, rounds int, step time.Duration, n uint64) {
+	for range rounds {
+		time.Sleep(step)
+		h.Add(key, time.Now(), step, calls(n))
+	}
+}
+
+func TestSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := history.New()
+		add(h, 30, time.Second, 10)
+		time.Sleep(10 * time.Second) // a gap
+		add(h, 5, time.Second, 40)
+		s := h.Series(key, history.Range{From: time.Now().Add(-44 * time.Second)})
+		if len(s.Rate) != 45 || s.Step != time.Second || *s.Rate[0] != 10 || *s.Rate[44] != 40 || *s.Failed[44] != 1 || *s.P99[44] != telemetry.Bound(-80) {
+			t.Fatalf("%+v", s)
+		}
+		for i := 30; i < 40; i++ {
+			if s.Rate[i] != nil || s.P50[i] != nil {
+				t.Errorf("the step %d of the gap is known", i)
+			}
+		}
+		if !s.From.Equal(time.Now().Add(-44 * time.Second).UTC()) {
+			t.Errorf("the series is from %v at %v", s.From, time.Now())
+		}
+		s = h.Series(key, history.Range{From: time.Now().Add(-44 * time.Second), Step: 10 * time.Second})
+		if s.Step != 10*time.Second || *s.Rate[0] != 10 || *s.Rate[len(s.Rate)-1] != 40 {
+			t.Errorf("%+v", s)
+		}
+		heat := h.Heat(key, history.Range{From: time.Now().Add(-4 * time.Second)})
+		sum := uint64(0)
+		for i, n := range heat.Counts[4] {
+			if sum += n; n > 0 && (heat.Bounds[i] < telemetry.Bound(-80) || heat.Bounds[i] > 2*telemetry.Bound(-80)) {
+				t.Errorf("%d calls in the row of %v", n, heat.Bounds[i])
+			}
+		}
+		if sum != 40 {
+			t.Errorf("%d calls in the last step", sum)
+		}
+	})
+}
+
+// Seconds are kept for five minutes and steps of ten seconds for an hour, and then their places are
+// used again.
+func TestSpans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := history.New()
+		add(h, 500, 10*time.Second, 10)
+		s := h.Series(key, history.Range{From: time.Now().Add(-3 * time.Hour)})
+		if n := len(s.Rate); n < 360 || n > 361 || s.Step != 10*time.Second || *s.Rate[n-1] != 10 {
+			t.Errorf("%d steps of %v", n, s.Step)
+		}
+		known := 0
+		for _, r := range h.Series(key, history.Range{}).Rate {
+			if r != nil {
+				known++
+			}
+		}
+		if known != 0 {
+			t.Errorf("%d seconds are known from readings every ten seconds", known)
+		}
+		wide := h.Series(key, history.Range{From: time.Now().Add(-time.Hour), Step: time.Minute})
+		if n := len(wide.Rate); n < 60 || n > 62 || *wide.Rate[30] != 10 {
+			t.Errorf("%d steps of a minute", n)
+		}
+		time.Sleep(2 * time.Hour)
+		if h.Prune(time.Now()); h.Len() != 0 {
+			t.Errorf("%d series are left", h.Len())
+		}
+	})
+}
+
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := history.New()
+		now := time.Now()
+		for i := range history.MaxSeries + 100 {
+			h.Add(history.Key{Kind: history.OfInstance, A: "a", B: string(rune(i + 1000))}, now, 10*time.Second, calls(1))
+		}
+		if h.Len() != history.MaxSeries {
+			t.Errorf("%d series", h.Len())
+		}
+		time.Sleep(time.Minute)
+		h.Add(key, time.Now(), time.Second, calls(7))
+		if s := h.Series(key, history.Range{}); h.Len() != history.MaxSeries || *s.Rate[len(s.Rate)-1] != 7 {
+			t.Error("a new series finds no room, though the others are over")
+		}
+		if s := h.Series(key, history.Range{From: now.Add(-time.Hour), To: now, Step: time.Second}); len(s.Rate) > 2000 {
+			t.Errorf("%d steps in an answer", len(s.Rate))
+		}
+		if s := h.Series(key, history.Range{From: time.Now().Add(time.Hour), To: time.Now().Add(-time.Hour)}); len(s.Rate) != 1 {
+			t.Errorf("%d steps of a range that ends before it begins", len(s.Rate))
+		}
+	})
+}
