@@ -1,0 +1,177 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
+	"github.com/anser-rpc/anser/registry"
+)
+
+// maxChanges is the number of changes that are kept.
+const maxChanges = 1000
+
+// changeLog keeps the latest changes. Its methods are safe for concurrent use.
+type changeLog struct {
+	mu    sync.Mutex // guards the fields below
+	list  []model.Change
+	fresh []model.Change // since the last call of take
+}
+
+func (l *changeLog) add(list ...model.Change) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, list...)
+	l.list = slices.Delete(l.list, 0, max(len(l.list)-maxChanges, 0))
+	l.fresh = append(l.fresh, list...)
+	l.fresh = slices.Delete(l.fresh, 0, max(len(l.fresh)-maxChanges, 0))
+}
+
+// take returns the changes since its last call, the last one first.
+func (l *changeLog) take() []model.Change {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := append([]model.Change{}, l.fresh...)
+	l.fresh = nil
+	slices.Reverse(out)
+	return out
+}
+
+// latest returns up to n changes, the last one first: of a service if it is not "", and before a
+// time unless that is zero.
+func (l *changeLog) latest(n int, service string, before time.Time) []model.Change {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := []model.Change{}
+	for _, c := range slices.Backward(l.list) {
+		if len(out) == n {
+			break
+		}
+		if (service == "" || c.Service == service) && (before.IsZero() || c.Time.Before(before)) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// since returns what is different from the snapshot before.
+func (s *snapshot) since(before *snapshot) (list []model.Change) {
+	if before == nil {
+		return nil
+	}
+	add := func(kind, service, instance, by, format string, args ...any) {
+		list = append(list, model.Change{
+			Time: s.system.Time, Kind: kind, Service: service, Instance: instance, Text: model.Text(fmt.Sprintf(format, args...)), By: by,
+		})
+	}
+	for i := range s.system.Registries {
+		now := &s.system.Registries[i]
+		switch was := &before.system.Registries[i]; {
+		case was.Healthy && !now.Healthy:
+			add(model.OfStore, "", "", "", "the registry %s does not answer: %s", now.Name, now.Trouble)
+		case !was.Healthy && now.Healthy && !was.Since.IsZero():
+			add(model.OfStore, "", "", "", "the registry %s answers", now.Name)
+		}
+	}
+	for name, v := range s.services {
+		if was := before.services[name]; was != nil && v.state != nil && was.state != nil {
+			v.since(was, add)
+		}
+	}
+	for key := range s.breakers {
+		if !before.breakers[key] {
+			add(model.Breaker, key.service, key.instance, "", "the breaker of %s for %s has opened", key.by, key.method)
+		}
+	}
+	for key := range before.breakers {
+		if !s.breakers[key] {
+			add(model.Breaker, key.service, key.instance, "", "the breaker of %s for %s is no longer open", key.by, key.method)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b model.Change) int { return len(a.Service) - len(b.Service) })
+	return list
+}
+
+type addChange = func(kind, service, instance, by, format string, args ...any)
+
+// since adds what is different from a service before.
+func (v *serviceView) since(was *serviceView, add addChange) {
+	if was.state.Known && v.state.Known {
+		v.instancesSince(was, add)
+	}
+	r, old := &v.state.Rules, &was.state.Rules
+	if r.Known && old.Known && (r.Version != old.Version || r.Trouble != old.Trouble) {
+		switch {
+		case r.Trouble != "":
+			add(model.RulesSet, v.Name, "", "", "the rules cannot be read: %s", r.Trouble)
+		case r.Version == 0:
+			add(model.RulesSet, v.Name, "", "", "the rules were deleted")
+		case r.Comment != "":
+			add(model.RulesSet, v.Name, "", r.Author, "rules, version %d: %s", r.Version, r.Comment)
+		default:
+			add(model.RulesSet, v.Name, "", r.Author, "rules, version %d", r.Version)
+		}
+	}
+	for name, m := range v.methods {
+		if o := was.methods[name]; o != nil && m.calls.Refused > 0 && o.calls.Refused == 0 && o.calls.Window > 0 {
+			add(model.Limit, v.Name, "", "", "calls of %s are refused: %.1f/s", name, m.calls.Refused)
+		}
+	}
+}
+
+// instancesSince compares two sorted lists of instances.
+func (v *serviceView) instancesSince(was *serviceView, add addChange) {
+	old := make(map[string]*instanceView)
+	for _, in := range was.instances {
+		old[in.ID] = in
+	}
+	for _, in := range v.instances {
+		o := old[in.ID]
+		if o == nil {
+			add(model.Joined, v.Name, in.ID, "", "at %s%s", in.Address, versionText(in.Version))
+			continue
+		}
+		delete(old, in.ID)
+		in.since(o, v.Name, add)
+	}
+	for _, in := range was.instances {
+		if old[in.ID] != nil {
+			add(model.Left, v.Name, in.ID, "", "the registry no longer has it")
+		}
+	}
+}
+
+func versionText(version string) string {
+	if version == "" {
+		return ""
+	}
+	return ", version " + version
+}
+
+// since adds what is different from an instance before.
+func (in *instanceView) since(o *instanceView, service string, add addChange) {
+	if in.State != o.State {
+		add(model.State, service, in.ID, "", "%s, before %s", in.State, o.State)
+	}
+	if in.Weight != o.Weight {
+		add(model.Weight, service, in.ID, "", "weight %d, before %d", in.Weight, o.Weight)
+	}
+	out := func(health string) bool { return health == model.Ejected || health == model.Down }
+	switch {
+	case out(in.Health) && in.Health != o.Health:
+		add(model.Eject, service, in.ID, "", "%s for %s", in.Health, in.Why)
+	case out(o.Health) && in.Health == model.OK && in.State == registry.Up.String():
+		add(model.Returned, service, in.ID, "", "callers reach it again")
+	}
+	switch {
+	case in.process == nil || o.process == nil:
+	case in.process.ID != o.process.ID && o.process.ID != "" && in.process.ID != "":
+		add(model.OfProcess, service, in.ID, "", "another process serves, since %s", in.Started.Format(time.TimeOnly))
+	case !in.fresh && o.fresh:
+		add(model.OfProcess, service, in.ID, "", "its admin page does not answer: %s", in.process.Error)
+	case in.fresh && !o.fresh && o.process.ID != "":
+		add(model.OfProcess, service, in.ID, "", "its admin page answers again")
+	}
+}

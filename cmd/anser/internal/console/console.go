@@ -1,0 +1,195 @@
+// Package console serves a whole system on one page: what its processes do now, and what they did
+// in the last hour. It reads their admin pages and the registry, and keeps everything in memory.
+// Any number of viewers costs the processes as much as one.
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/collect"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/events"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/history"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
+)
+
+const (
+	// lookFor is how long the system is read every second after a request. It is longer than the
+	// time between two pings of a viewer.
+	lookFor    = 15 * time.Second
+	pruneEvery = time.Minute
+	firstShown = 50 // changes that a viewer gets at first
+)
+
+// Options configure a [Console].
+type Options struct {
+	Registries []collect.Source
+	// Pages are addresses of admin pages in addition to the ones of instances.
+	Pages []string
+	// Token is for admin pages that need one.
+	Token string
+	// Client reads the admin pages; nil means a client of the console.
+	Client *http.Client
+	// Guard checks whether a request may look at the system. It must be set.
+	Guard func(http.Handler) http.Handler
+	// Routes are further handlers by their patterns of http.ServeMux. They check requests
+	// themselves.
+	Routes map[string]http.Handler
+	// Page serves the files of the page; nil means none.
+	Page   http.Handler
+	Logger *slog.Logger
+}
+
+// Console is the console of a system. Its methods are safe for concurrent use.
+type Console struct {
+	o         Options
+	collector *collect.Collector
+	history   *history.History
+	hub       events.Hub
+	changes   changeLog
+	conns     connCache
+	live      liveCalls
+	mux       *http.ServeMux
+	started   time.Time
+	cancel    context.CancelFunc
+	ctx       context.Context // ends with Close
+	wg        sync.WaitGroup
+
+	mu   sync.Mutex // guards the fields below, and the order of a first event and the updates
+	now  *snapshot
+	sent sent
+	last time.Time // of the last pruning
+}
+
+// New starts a console. Close ends it.
+func New(o Options) (*Console, error) {
+	if o.Guard == nil {
+		return nil, errors.New("console: there is no guard: set Options.Guard")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Console{o: o, history: history.New(), started: time.Now(), mux: http.NewServeMux()}
+	c.collector = collect.New(collect.Options{Registries: o.Registries, Pages: o.Pages, Token: o.Token, Client: o.Client, Logger: o.Logger})
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.now = build(&collect.Round{Time: c.started})
+	c.live.start(c)
+	c.routes()
+	c.wg.Go(func() { c.collector.Run(c.ctx, c.round) })
+	return c, nil
+}
+
+// Close ends the viewers and everything that the console follows, and waits for it.
+func (c *Console) Close() error {
+	c.cancel()
+	c.hub.Close()
+	c.wg.Wait()
+	return nil
+}
+
+// ServeHTTP implements http.Handler.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.mux.ServeHTTP(w, r) }
+
+// Note adds a change that the console has made to what viewers see.
+func (c *Console) Note(change model.Change) {
+	if change.Time.IsZero() {
+		change.Time = time.Now().UTC()
+	}
+	c.changes.add(change)
+}
+
+// Service returns the present figures of a service.
+func (c *Console) Service(name string) (model.Service, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.now.services[name]
+	if v == nil {
+		return model.Service{}, false
+	}
+	return v.Service, true
+}
+
+// Instances returns the instances of a service, or of all services if it is "".
+func (c *Console) Instances(service string) []model.Instance {
+	c.mu.Lock()
+	now := c.now
+	c.mu.Unlock()
+	return now.instancesOf(service)
+}
+
+// Calls returns the latest recorded calls to a service, or to all if it is "". kind is "failed" or
+// "slow".
+func (c *Console) Calls(service, kind string) []model.Call {
+	c.mu.Lock()
+	now := c.now
+	c.mu.Unlock()
+	return now.calls(callFilter{service: service, kind: kind})
+}
+
+// Look makes the console read the system every second for d.
+func (c *Console) Look(d time.Duration) { c.collector.Look(d) }
+
+// Reads returns how many admin pages were asked so far.
+func (c *Console) Reads() int64 { return c.collector.Reads() }
+
+// round takes what a round of readings says.
+func (c *Console) round(r *collect.Round) {
+	if c.ctx.Err() != nil {
+		return
+	}
+	s := build(r)
+	s.record(c.history)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.now
+	if len(before.system.Registries) == 0 && len(before.round.Processes) == 0 {
+		before = nil // the first round
+	}
+	c.changes.add(s.since(before)...)
+	c.now = s
+	c.publishLocked()
+	if r.Time.Sub(c.last) > pruneEvery {
+		c.last = r.Time
+		c.history.Prune(r.Time)
+	}
+}
+
+// record adds a snapshot to the history.
+func (s *snapshot) record(h *history.History) {
+	add := func(kind, a, b string, calls *collect.Calls) {
+		h.Add(history.Key{Kind: kind, A: a, B: b}, s.round.Time, s.round.Step, calls)
+	}
+	for name, v := range s.services {
+		if !v.fresh {
+			continue // nothing is known: a gap
+		}
+		add(history.OfService, name, "", &v.calls)
+		for method, m := range v.methods {
+			add(history.OfMethod, name, method, &m.calls)
+		}
+		for _, in := range v.instances {
+			if in.fresh && in.process.Window > 0 {
+				add(history.OfInstance, name, in.ID, &in.calls)
+			}
+		}
+	}
+	for key, e := range s.edges {
+		if e.fresh {
+			add(history.OfEdge, key.from, key.to, &e.calls)
+		}
+	}
+}
+
+// encode returns JSON. What the console sends can be encoded.
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		data, _ = json.Marshal(model.Error{Error: "the answer cannot be encoded: " + err.Error()})
+	}
+	return data
+}

@@ -1,0 +1,73 @@
+package console
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
+)
+
+type breakerKey struct{ service, instance, method, by string }
+
+// addHealth adds what the clients of all processes say about the instances.
+func (s *snapshot) addHealth() {
+	for _, p := range s.round.Processes {
+		if p.Error != "" || p.Double {
+			continue
+		}
+		for i := range p.Clients {
+			c := &p.Clients[i]
+			v := s.services[c.Service]
+			if c.Service == "" || v == nil {
+				continue
+			}
+			if v.trouble == "" && c.RulesTrouble != "" {
+				v.trouble = c.RulesTrouble
+			}
+			for j := range c.Instances {
+				seen := &c.Instances[j]
+				in := s.instance(c.Service, seen.Key)
+				if in == nil {
+					continue
+				}
+				in.hear(seen.Status, seen.Why, p.Name)
+				for _, m := range seen.Breakers {
+					s.breakers[breakerKey{c.Service, in.ID, m, p.Name}] = true
+				}
+			}
+		}
+	}
+}
+
+// hear takes what one client says: the worst counts.
+func (in *instanceView) hear(status, why, by string) {
+	rank := map[string]int{model.Unknown: 0, model.OK: 1, model.Down: 2, model.Ejected: 3}
+	health := model.Unknown
+	switch status {
+	case "connected", "idle":
+		health = model.OK
+	case "down":
+		health = model.Down
+	case "ejected":
+		health = model.Ejected
+	}
+	if rank[health] <= rank[in.Health] {
+		return
+	}
+	in.Health = health
+	if health != model.OK && in.fresh {
+		in.Why = model.Text(fmt.Sprintf("%s: %s", by, why))
+	}
+}
+
+// digest returns a short fingerprint of fingerprints by method.
+func digest(prints map[string]string) string {
+	h := sha256.New()
+	for _, method := range slices.Sorted(maps.Keys(prints)) {
+		fmt.Fprintf(h, "%s=%s\n", method, prints[method])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6])
+}
