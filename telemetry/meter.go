@@ -75,6 +75,7 @@ type Meter struct {
 	messages   bool
 
 	failures, slow ring
+	traced         traces
 	taps           atomic.Pointer[[]*Tap]
 	tapping        sync.Mutex // held to change taps
 
@@ -100,6 +101,7 @@ func New(opts ...Option) *Meter {
 		panic(err)
 	}
 	m.server.max = m.maxMethods
+	m.traced.size = tracedSize
 	m.sides = make(map[any]struct{})
 	m.known.Store(new(map[string]*side))
 	return m
@@ -285,7 +287,7 @@ func (m *Meter) ended(ctx context.Context, c anser.CallInfo) {
 			s.exemplar.Store(&Exemplar{t.TraceID, t.SpanID, c.Duration, time.Now()})
 		}
 	}
-	if c.Err == nil && !worst && !slow && m.taps.Load() == nil {
+	if c.Err == nil && !worst && !slow && c.Trace.Flags&1 == 0 && m.taps.Load() == nil {
 		return
 	}
 	m.keep(ctx, &c, code, known, worst, slow)

@@ -1,11 +1,10 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
-	"math"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +36,14 @@ type Call struct {
 	RequestBytes int    `json:"request_bytes,omitempty"`
 	ReplyBytes   int    `json:"reply_bytes,omitempty"`
 	TraceID      string `json:"trace_id,omitempty"`
+	// SpanID is the id of the call within its trace, and ParentID that of the call or span that it
+	// is part of. Without an observer that chooses ids, such as that of module telemetry/otel,
+	// SpanID is empty.
+	SpanID   string `json:"span_id,omitempty"`
+	ParentID string `json:"parent_id,omitempty"`
 
-	// Attempts are, on the client and for a call that failed, the attempts that it made.
+	// Attempts are, on the client, the attempts of a call that failed or had more than one, oldest
+	// first; of a call that succeeded all but the last.
 	Attempts []anser.AttemptInfo `json:"attempts,omitempty"`
 }
 
@@ -63,23 +68,59 @@ func (m *Meter) newCall(ctx context.Context, c *anser.CallInfo, code anser.Code,
 	if c.Err != nil {
 		r.Outcome = anser.OutcomeOf(c.Err)
 		if e, ok := errors.AsType[*anser.Error](c.Err); ok {
-			for _, a := range e.Attempts {
-				if !m.messages {
-					a.Message = ""
-				}
-				r.Attempts = append(r.Attempts, a)
-			}
+			m.addAttempts(r, e.Attempts)
 			if m.messages {
 				r.Message = e.Message
 			}
 		} else if m.messages {
 			r.Message = c.Err.Error()
 		}
+	} else {
+		m.addAttempts(r, c.Attempts)
 	}
-	if t, ok := anser.TraceFrom(ctx); ok {
-		r.TraceID = hex.EncodeToString(t.TraceID[:])
-	}
+	r.setTrace(ctx, c)
 	return r
+}
+
+func (m *Meter) addAttempts(r *Call, list []anser.AttemptInfo) {
+	for _, a := range list {
+		if !m.messages {
+			a.Message = ""
+		}
+		r.Attempts = append(r.Attempts, a)
+	}
+}
+
+// setTrace sets the ids. Without an observer that chooses them, the trace context is that of the
+// caller.
+func (r *Call) setTrace(ctx context.Context, c *anser.CallInfo) {
+	own, parent := c.Trace, c.Parent
+	if own.TraceID == [16]byte{} {
+		own.TraceID, parent = traceOf(ctx, c), anser.Trace{}
+		if t, ok := anser.TraceFrom(ctx); ok {
+			parent = t
+		}
+	}
+	if own.TraceID == [16]byte{} {
+		return
+	}
+	r.TraceID, r.SpanID, r.ParentID = hex.EncodeToString(own.TraceID[:]), spanID(own), spanID(parent)
+}
+
+// traceOf returns the id of the trace of a call, or zero.
+func traceOf(ctx context.Context, c *anser.CallInfo) [16]byte {
+	if c.Trace.TraceID != [16]byte{} {
+		return c.Trace.TraceID
+	}
+	t, _ := anser.TraceFrom(ctx)
+	return t.TraceID
+}
+
+func spanID(t anser.Trace) string {
+	if t.SpanID == [8]byte{} {
+		return ""
+	}
+	return hex.EncodeToString(t.SpanID[:])
 }
 
 // keep makes a record of a call for its readers.
@@ -87,14 +128,15 @@ func (m *Meter) keep(ctx context.Context, c *anser.CallInfo, code anser.Code, kn
 	var tapped []*Tap
 	if taps := m.taps.Load(); taps != nil {
 		for _, t := range *taps {
-			if t.wants(c, code) {
+			if t.wants(ctx, c, code) {
 				tapped = append(tapped, t)
 			}
 		}
 	}
 	failed := c.Err != nil && m.failures.admits()
 	slow = slow && m.slow.admits()
-	if !failed && !slow && !worst && len(tapped) == 0 {
+	traced := c.Trace.Flags&1 != 0 && m.traced.admits(c.Trace.TraceID)
+	if !failed && !slow && !worst && !traced && len(tapped) == 0 {
 		return
 	}
 	r := m.newCall(ctx, c, code, known.name)
@@ -107,12 +149,15 @@ func (m *Meter) keep(ctx context.Context, c *anser.CallInfo, code anser.Code, kn
 	if worst {
 		known.slowest.set(r)
 	}
+	if traced {
+		m.traced.add(r)
+	}
 	for _, t := range tapped {
 		t.give(r)
 	}
 }
 
-// ringSize is the number of calls that a ring keeps.
+// ringSize is the number of calls that a ring keeps unless it has a size of its own.
 const ringSize = 256
 
 // ring keeps the latest of many records. It takes at most ringPace of them a second, so that a
@@ -121,6 +166,7 @@ type ring struct {
 	second  atomic.Int64 // of the time for which taken counts
 	taken   atomic.Int64
 	skipped atomic.Uint64
+	size    int // 0: ringSize
 
 	mu    sync.Mutex // guards the fields below
 	calls []*Call
@@ -144,12 +190,12 @@ func (r *ring) admits() bool {
 func (r *ring) add(c *Call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.calls) < ringSize {
+	if len(r.calls) < cmp.Or(r.size, ringSize) {
 		r.calls = append(r.calls, c)
 		return
 	}
 	r.calls[r.next] = c
-	r.next = (r.next + 1) % ringSize
+	r.next = (r.next + 1) % len(r.calls)
 }
 
 // list returns the records, the latest first.
@@ -224,94 +270,4 @@ func (s *slowest) latest() *Call {
 		return s.then
 	}
 	return s.now
-}
-
-// Filter selects calls for a [Tap].
-type Filter struct {
-	Side    string        // "server", "client", or "" for both
-	Method  string        // a name, or a prefix that ends with "*"; "" for all
-	Failed  bool          // only calls that failed
-	Slower  time.Duration // only calls that took at least as long
-	Sampled float64       // fraction of the calls that pass; 0 means all
-}
-
-// Tap gets calls as they happen.
-type Tap struct {
-	// Calls gets the records. What finds no room in it is dropped.
-	Calls   <-chan *Call
-	calls   chan *Call
-	filter  Filter
-	count   atomic.Uint64 // calls that the filter selects, if it takes a fraction of them
-	dropped atomic.Uint64
-}
-
-// maxTaps is the number of taps of a meter.
-const maxTaps = 16
-
-// ErrTooManyTaps is the error of [Meter.Tap] if there are 16 already.
-var ErrTooManyTaps = errors.New("there are 16 taps already: end one of them first")
-
-// Tap returns a tap for the calls that the filter selects, with room for n of them. It ends with
-// Untap.
-func (m *Meter) Tap(f Filter, n int) (*Tap, error) {
-	t := &Tap{filter: f, calls: make(chan *Call, max(n, 1))}
-	t.Calls = t.calls
-	m.tapping.Lock()
-	defer m.tapping.Unlock()
-	var list []*Tap
-	if old := m.taps.Load(); old != nil {
-		list = append(list, *old...)
-	}
-	if len(list) >= maxTaps {
-		return nil, ErrTooManyTaps
-	}
-	list = append(list, t)
-	m.taps.Store(&list)
-	return t, nil
-}
-
-// Untap ends a tap. Its channel is not closed.
-func (m *Meter) Untap(t *Tap) {
-	m.tapping.Lock()
-	defer m.tapping.Unlock()
-	var list []*Tap
-	if old := m.taps.Load(); old != nil {
-		for _, o := range *old {
-			if o != t {
-				list = append(list, o)
-			}
-		}
-	}
-	if len(list) == 0 {
-		m.taps.Store(nil)
-		return
-	}
-	m.taps.Store(&list)
-}
-
-// Dropped returns how many calls found no room.
-func (t *Tap) Dropped() uint64 { return t.dropped.Load() }
-
-// wants reports whether the filter selects a call.
-func (t *Tap) wants(c *anser.CallInfo, code anser.Code) bool {
-	f := &t.filter
-	if f.Side != "" && (f.Side == "server") != c.Server || f.Failed && code == anser.OK || c.Duration < f.Slower {
-		return false
-	}
-	if prefix, ok := strings.CutSuffix(f.Method, "*"); ok && !strings.HasPrefix(c.Method, prefix) || !ok && f.Method != "" && f.Method != c.Method {
-		return false
-	}
-	if !(f.Sampled > 0 && f.Sampled < 1) {
-		return true
-	}
-	n := float64(t.count.Add(1))
-	return math.Floor(n*f.Sampled) > math.Floor((n-1)*f.Sampled)
-}
-
-func (t *Tap) give(c *Call) {
-	select {
-	case t.calls <- c:
-	default:
-		t.dropped.Add(1)
-	}
 }
