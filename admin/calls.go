@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	tapRoom     = 256
+	tapRoom     = 256              // calls that wait for a viewer
+	maxName     = 1024             // bytes of the name of a method
 	defaultRate = 50               // calls a second that a viewer gets
 	maxRate     = 10_000           //
 	maxFollow   = time.Hour        // a viewer asks again after that
@@ -24,14 +25,20 @@ const (
 // follow is what a viewer of live calls asks for.
 type follow struct {
 	filter telemetry.Filter
-	rate   int           // calls a second at most
 	bound  time.Duration // after which the list ends
 	count  int           // of calls after which the list ends; 0: any number
 }
 
 func parseFollow(q url.Values) (f follow, err error) {
-	f = follow{rate: defaultRate, bound: maxFollow}
-	f.filter.Method, f.filter.Side = q.Get("method"), q.Get("side")
+	f = follow{bound: maxFollow}
+	f.filter.PerSecond = defaultRate
+	f.filter.Method, f.filter.Side, f.filter.Trace = q.Get("method"), q.Get("side"), q.Get("trace")
+	if len(f.filter.Method) > maxName {
+		return f, fmt.Errorf("method has %d bytes: want at most %d", len(f.filter.Method), maxName)
+	}
+	if f.filter.Trace != "" && !isTraceID(f.filter.Trace) {
+		return f, fmt.Errorf("trace=%.40q: want 32 digits of hexadecimal", f.filter.Trace)
+	}
 	if s := f.filter.Side; s != "" && s != "server" && s != "client" {
 		return f, fmt.Errorf("side=%q: want server or client", s)
 	}
@@ -51,7 +58,7 @@ func parseFollow(q url.Values) (f follow, err error) {
 		}
 	}
 	if text := q.Get("rate"); text != "" {
-		if f.rate, err = strconv.Atoi(text); err != nil || f.rate < 1 || f.rate > maxRate {
+		if f.filter.PerSecond, err = strconv.Atoi(text); err != nil || f.filter.PerSecond < 1 || f.filter.PerSecond > maxRate {
 			return f, fmt.Errorf("rate=%q: want calls per second from 1 to %d", text, maxRate)
 		}
 	}
@@ -112,15 +119,10 @@ func (p *Page) follow(r *http.Request, l *liveList, tap *telemetry.Tap, f follow
 	defer end.Stop()
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
-	sent, total, over, told := 0, 0, uint64(0), uint64(0)
+	total, told := 0, uint64(0)
 	for {
 		select {
 		case c := <-tap.Calls:
-			if sent >= f.rate {
-				over++
-				continue
-			}
-			sent++
 			total++
 			if !l.send("call", cleanCall(c)) {
 				return
@@ -134,8 +136,7 @@ func (p *Page) follow(r *http.Request, l *liveList, tap *telemetry.Tap, f follow
 				return
 			}
 		case <-tick.C:
-			sent = 0
-			if now := over + tap.Dropped(); now != told {
+			if now := tap.Dropped(); now != told {
 				told = now
 				if !l.send("skipped", map[string]uint64{"skipped": now}) {
 					return

@@ -29,6 +29,8 @@ const (
 	ofSlow
 
 	everything parts = 1<<iota - 1
+
+	ofTrace parts = 1 << 20 // of the trace that a request asks for
 )
 
 // document returns the parts of the document, with up to conns connections of each side.

@@ -33,6 +33,9 @@ type Document struct {
 	// Failures are the latest calls that failed and Slow the latest slow ones, the last one first.
 	Failures *Calls `json:"failures,omitempty"`
 	Slow     *Calls `json:"slow,omitempty"`
+	// Trace are the calls of one trace that the process remembers, the first one first: page
+	// "trace?id=…" alone has them.
+	Trace *Calls `json:"trace,omitempty"`
 }
 
 // Process describes the process.

@@ -41,6 +41,7 @@ var pages = [...]page{
 // hidden are pages to which others have links.
 var hidden = [...]page{
 	{"method", "Method", ofMethods | ofServers | ofServed, methodPage},
+	{"trace", "Trace", ofTrace, tracePage},
 	{"all", "Everything", everything, nil},
 }
 
@@ -173,8 +174,18 @@ func (p *Page) servePage(w http.ResponseWriter, r *http.Request, name string) {
 		}
 		conns = n
 	}
-	p.await(r)
+	trace := r.URL.Query().Get("id")
+	if at.parts == ofTrace && !isTraceID(trace) {
+		http.Error(w, fmt.Sprintf("400 id=%.40q: want the 32 digits of hexadecimal of a trace", trace), http.StatusBadRequest)
+		return
+	}
+	if at.parts != ofTrace {
+		p.await(r)
+	}
 	doc := p.document(at.parts, conns)
+	if at.parts == ofTrace {
+		doc.Trace = &Calls{Calls: p.meter.Trace(trace)}
+	}
 	doc.clean()
 	if form == "json" {
 		w.Header().Set("Content-Type", "application/json")
@@ -268,7 +279,7 @@ func (d *Document) clean() {
 			a.Trouble, a.Instance.Tags = redact.URLs(a.Trouble), cleanTags(a.Instance.Tags)
 		}
 	}
-	for _, list := range []*Calls{d.Failures, d.Slow} {
+	for _, list := range []*Calls{d.Failures, d.Slow, d.Trace} {
 		if list != nil {
 			for i := range list.Calls {
 				list.Calls[i] = cleanCall(list.Calls[i])

@@ -55,7 +55,7 @@ func (r *Reader) Document(ctx context.Context, address, page string) (*Document,
 			}
 		}
 	}
-	for _, list := range []*Calls{d.Failures, d.Slow} {
+	for _, list := range []*Calls{d.Failures, d.Slow, d.Trace} {
 		if list != nil { // its readers need not look for null
 			list.Calls = slices.DeleteFunc(list.Calls, func(c *telemetry.Call) bool { return c == nil })
 		}

@@ -171,9 +171,7 @@ func slowSection(list *Calls, now time.Time) section {
 		}
 		s.Rows = append(s.Rows, []cell{
 			ended(now, c), plain(c.Side), plain(c.Method), result(c), plain(span(c.Duration)), bar, bytes(c.RequestBytes), bytes(c.ReplyBytes),
-			plain(peer(c)), plain(c.Identity),
-			{Text: c.TraceID, Class: "trace"},
-			plain(explain(c)),
+			plain(peer(c)), plain(c.Identity), traceCell(c), plain(explain(c)),
 		})
 	}
 	if list.Skipped > 0 {

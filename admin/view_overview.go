@@ -167,7 +167,7 @@ func callsSection(title string, list *Calls, now time.Time, most int) section {
 			break
 		}
 		s.Rows = append(s.Rows, []cell{
-			ended(now, c), plain(c.Side), plain(c.Method), result(c), plain(span(c.Duration)), plain(peer(c)), plain(c.Identity), {Text: c.TraceID, Class: "trace"}, plain(explain(c)),
+			ended(now, c), plain(c.Side), plain(c.Method), result(c), plain(span(c.Duration)), plain(peer(c)), plain(c.Identity), traceCell(c), plain(explain(c)),
 		})
 	}
 	if list.Skipped > 0 {
