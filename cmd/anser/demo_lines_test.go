@@ -60,13 +60,13 @@ func TestDemoLines(t *testing.T) {
 		}
 		tried[name] = string(out)
 	}
-	if len(lines) != 11 || len(tried) != 11 {
+	if len(lines) != 12 || len(tried) != 12 {
 		t.Fatalf("the lines are\n%s", strings.Join(lines, "\n"))
 	}
 	for name, want := range map[string]string{
 		"anser ls": "arith-3", "anser call": `"C": 56`, "curl": `{"C":56}`, "grpcurl": `"C": "56"`, "/openapi": "<title>", "/mcp": "arith_Arith_Mul",
 		"/metrics":  `anser_client_calls_total{code="OK",method="Arith.Mul",target="etcd://`,
-		"anser top": "Arith.Mul", "anser tail": "server", "anser explain": "balancer  p2c", "/": "/front</a>",
+		"anser top": "Arith.Mul", "anser tail": "server", "anser replay": "compared with the recording", "anser explain": "balancer  p2c", "/": "/front</a>",
 	} {
 		if !strings.Contains(tried[name], want) {
 			t.Errorf("%s gives %q, want %q", name, tried[name], want)

@@ -40,7 +40,8 @@ grpcurl and a browser, which shows the methods, and what agents may call as tool
 port is taken, it is a free one, and the demo says so.
 Every process has an admin page, which "anser top" and "anser tail" read, and metrics for Prometheus,
 which finds them at the address that the demo prints. Calls have trace ids; their spans go to the
-collector in OTEL_EXPORTER_OTLP_ENDPOINT (http://127.0.0.1:4318), if there is one.
+collector in OTEL_EXPORTER_OTLP_ENDPOINT (http://127.0.0.1:4318), if there is one. Each instance
+records one of 5 calls, up to 4 MiB, for "anser replay".
 The figures are those of the demo's own callers. With --json, events go to the standard
 error, and one object to the standard output at the end.
 
@@ -78,6 +79,7 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:2379", "address of the registry; port 0 chooses a free one")
 	c.Flags().StringVar(&o.Serve, "serve", "127.0.0.1:8970", "address for curl, grpcurl and browsers; port 0 chooses a free one")
 	c.Flags().StringVar(&o.Data, "data", "", "directory in which the registry keeps its data (default a temporary one)")
+	c.Flags().StringVar(&o.Record, "record", "", "folder for recordings of calls, which stay there (default a temporary one)")
 	c.Flags().StringVar(&o.RPCX, "rpcx", "", "program with a stock client and a stock server of rpcx, which make demo builds (default anser-demo-rpcx next to this program, if it is there)")
 	c.Flags().IntVarP(&o.Callers, "callers", "c", 4, "callers of each service")
 	c.Flags().Float64Var(&o.Rate, "rate", 100, "calls per second to each service; 0 is as many as the callers make")
@@ -118,6 +120,7 @@ func newInstance(s streams) *cobra.Command {
 	}
 	c.Flags().StringVar(&o.Service, "service", "", "name of the service")
 	c.Flags().StringVar(&o.ID, "id", "", "name of the instance")
+	c.Flags().StringVar(&o.Record, "record", "", "folder of its recording")
 	c.Flags().StringVar(&o.Version, "version", "", "version of the instance")
 	c.Flags().StringVar(&o.Registry, "registry", "", "registry to register with")
 	return c

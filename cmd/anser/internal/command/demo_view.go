@@ -146,6 +146,7 @@ func (v *demoView) trials() []trial {
 		{text: "grpcurl -plaintext -d " + message + " " + at + " Arith/Mul"},
 		{text: anser + " top" + where},
 		{text: anser + " tail arith -n 10" + where},
+		{text: anser + " replay " + filepath.Join(v.last.Record, "arith-1") + " --to arith --since 10s --speed 0" + where},
 	}
 	if v.last.Debug != "" {
 		list = append(list, trial{text: anser + " explain arith Arith.Mul --from " + v.last.Debug})

@@ -22,6 +22,7 @@ import (
 type tailFlags struct {
 	watchedFlags
 	method, side string
+	trace        string
 	failed       bool
 	slower       time.Duration
 	sampled      float64
@@ -36,16 +37,22 @@ func newTail(s streams) *cobra.Command {
 		Use:   "tail [SERVICE|ADDRESS...]",
 		Short: "Print calls as they happen",
 		Long: "Print calls as they happen in the processes of a system, with their results and times. What is not printed,\n" +
-			"because there are more calls than --rate, is counted.\n\n" + watchedHelp,
+			"because there are more calls than --rate, is counted.\n\n" +
+			"With --trace ID, print the calls of one trace that the processes remember, in their order and below their callers:\n" +
+			"the latest ones that failed or were slow, and those whose trace is recorded.\n\n" + watchedHelp,
 		Example: strings.Trim(`
   anser tail arith
   anser tail --failed
   anser tail 127.0.0.1:8971 --method 'Arith.*' --slower 10ms
+  anser tail --trace 4bf92f3577b34da6a3ce929d0e0e4736
   anser tail arith -n 100 --json | jq .duration`, "\n"),
 		RunE: func(c *cobra.Command, args []string) error {
 			q, err := f.query()
 			if err != nil {
 				return err
+			}
+			if f.trace != "" {
+				return f.printTrace(c, s, args)
 			}
 			return f.run(c.Context(), s, args, q)
 		},
@@ -54,6 +61,7 @@ func newTail(s streams) *cobra.Command {
 	fs := c.Flags()
 	fs.StringVar(&f.method, "method", "", "calls of this method, or of those that begin with what is before a *")
 	fs.StringVar(&f.side, "side", "", "calls that servers run (server) or that clients make (client)")
+	fs.StringVar(&f.trace, "trace", "", "id of a trace whose calls are printed, instead of those that happen now")
 	fs.BoolVar(&f.failed, "failed", false, "calls that failed")
 	fs.DurationVar(&f.slower, "slower", 0, "calls that took at least as long")
 	fs.Float64Var(&f.sampled, "sampled", 1, "fraction of the calls")

@@ -26,6 +26,7 @@ type Options struct {
 	Listen  string        // address of the registry
 	Serve   string        // address for callers of all protocols
 	Data    string        // directory of the registry; "": a temporary one
+	Record  string        // folder of the recordings of calls; "": a temporary one
 	Callers int           // per service
 	Rate    float64       // calls per second per service; 0: as many as the callers make
 	Every   time.Duration // interval between the beginnings of two steps; 0: none
@@ -77,6 +78,9 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	if o.Data == "" {
 		o.Data = filepath.Join(dir, "registry")
 	}
+	if o.Record == "" {
+		o.Record = filepath.Join(dir, "calls")
+	}
 	store, err := startStore(ctx, o)
 	if err != nil {
 		return Summary{}, err
@@ -91,7 +95,7 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	defer func() { err = errors.Join(err, reg.Close()) }()
 	d := &demo{o: o, url: "etcd://" + endpoint, rules: reg, store: store, figures: newFigures(), events: make(chan Event, 16)}
 	d.health = &health{tell: d.tell}
-	d.fleet = newFleet(d.url, reg, d.tell)
+	d.fleet = newFleet(d.url, o.Record, reg, d.tell)
 	self := watchOptions{service: "demo", id: "demo", listen: usualPage, failed: d.lost}
 	if d.watched, err = watch(self, admin.Handle(targetsPath, prometheus.Targets(reg))); err != nil {
 		return Summary{}, err
@@ -169,6 +173,7 @@ func (d *demo) perform(ctx context.Context, where string, known func(context.Con
 	d.tell(Event{Kind: "serves", Text: where})
 	d.tell(Event{Kind: "admin", Text: "the admin page of the callers is at " + d.watched.url + "; instances announce theirs"})
 	d.tell(Event{Kind: "metrics", Text: "Prometheus finds the instances at " + d.watched.url + targetsPath + ", with /" + metricsPath + " at their own ports"})
+	d.tell(Event{Kind: "records", Text: "one of 5 calls of each instance, in a folder of its own in " + d.o.Record})
 	if err := d.fleet.start(ctx); err != nil {
 		if ctx.Err() != nil { // interrupted: not an error
 			return d.summary(), nil

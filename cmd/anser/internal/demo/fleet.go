@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ type instance struct {
 // fleet holds the processes of all instances.
 type fleet struct {
 	url       string
+	calls     string // folder of the recordings
 	reg       registry.Registry
 	tell      func(Event)
 	group     *child.Group
@@ -53,9 +55,9 @@ type fleet struct {
 	restarted int
 }
 
-func newFleet(url string, reg registry.Registry, tell func(Event)) *fleet {
+func newFleet(url, calls string, reg registry.Registry, tell func(Event)) *fleet {
 	f := &fleet{
-		url: url, reg: reg, tell: tell, group: child.NewGroup(),
+		url: url, calls: calls, reg: reg, tell: tell, group: child.NewGroup(),
 		listed: make(map[string]string), leaving: make(map[*child.Child]bool), changed: make(chan struct{}),
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
@@ -120,7 +122,7 @@ func (f *fleet) changedLocked() {
 // launch starts a process for the instance and waits until it serves.
 func (f *fleet) launch(ctx context.Context, in *instance) error {
 	fail := func(err error) error { return fmt.Errorf("instance %s: %w", in.id, err) }
-	process, err := f.group.Start(InstanceOptions{in.service, in.id, in.version, f.url}.args()...)
+	process, err := f.group.Start(InstanceOptions{in.service, in.id, in.version, f.url, filepath.Join(f.calls, in.id)}.args()...)
 	if err != nil {
 		return fail(err)
 	}

@@ -26,10 +26,11 @@ const InstanceCommand = "demo-instance"
 // InstanceOptions describe the instance of a process.
 type InstanceOptions struct {
 	Service, ID, Version, Registry string
+	Record                         string // folder of its recording
 }
 
 func (o InstanceOptions) args() []string {
-	return []string{InstanceCommand, "--service", o.Service, "--id", o.ID, "--version", o.Version, "--registry", o.Registry}
+	return []string{InstanceCommand, "--service", o.Service, "--id", o.ID, "--version", o.Version, "--registry", o.Registry, "--record", o.Record}
 }
 
 // ready is an instance's report to its parent.
@@ -61,10 +62,15 @@ func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, er
 		return err
 	}
 	defer func() { err = errors.Join(err, seen.close()) }()
+	calls, err := recordCalls(o.Record, log)
+	if err != nil {
+		return err
+	}
+	defer calls.end()
 	self := registry.Instance{ID: o.ID, Service: o.Service, Version: o.Version, Zone: zone(o.ID), Tags: map[string]string{admin.Tag: seen.url}}
 	var late lateness
 	server := anser.NewServer(anser.Announce(reg, self), anser.Intercept(sign(o.ID)), anser.Intercept(late.intercept),
-		anser.Logger(log), seen.calls, anser.AcceptCompression(all.Compressors()...), protocols.All(protocols.Handler(metrics(seen.meter))))
+		anser.Logger(log), seen.calls, calls.option(), anser.AcceptCompression(all.Compressors()...), protocols.All(protocols.Handler(metrics(seen.meter))))
 	Slow.Handle(server, late.set)
 	closer, err := service.register(server, o.Registry, seen.calls)
 	if err != nil {

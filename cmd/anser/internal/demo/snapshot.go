@@ -8,6 +8,7 @@ type Snapshot struct {
 	Address           string        // at which all protocols are served
 	Admin             string        // URL of the admin page of the callers
 	Metrics           string        // URL of the metrics of the callers
+	Record            string        // folder with a recording of each instance
 	Debug             string        // address at which the callers are asked; "" before there are any
 	Elapsed           time.Duration // of the traffic
 	Rows              []Row
@@ -49,7 +50,7 @@ type Summary struct {
 
 // snapshot combines the state of the fleet and the figures.
 func (d *demo) snapshot() Snapshot {
-	s := Snapshot{Registry: d.url, Address: d.address, Admin: d.watched.url, Metrics: d.watched.url + metricsPath}
+	s := Snapshot{Registry: d.url, Address: d.address, Admin: d.watched.url, Metrics: d.watched.url + metricsPath, Record: d.o.Record}
 	d.mu.Lock()
 	members := d.rpcx
 	s.Debug = d.debugAt
