@@ -45,8 +45,8 @@ const maxTaps = 16
 var ErrTooManyTaps = errors.New("there are 16 taps already: end one of them first")
 
 // Tap returns a tap for the calls that the filter selects, with room for n of them. It ends with
-// Untap. A call of which no tap takes a record, because of the filters, their PerSecond or a lack of
-// room, costs no allocation.
+// Untap. A call of which no tap takes a record, because of the filters, their PerSecond or a lack
+// of room, costs no allocation.
 func (m *Meter) Tap(f Filter, n int) (*Tap, error) {
 	t := &Tap{filter: f, calls: make(chan *Call, max(n, 1))}
 	t.Calls = t.calls

@@ -18,7 +18,7 @@ const (
 
 // traces keeps the latest calls whose traces are recorded. If there are many, it keeps a half, a
 // quarter and so on of the traces, chosen by their ids: so all processes keep the same ones, and
-// those of the last half minute rather than of the last moment.
+// traces of the last half minute rather than of the last moment.
 type traces struct {
 	ring
 	turned atomic.Int64 // second for which seen counts
@@ -39,8 +39,8 @@ func (t *traces) admits(id [16]byte) bool {
 	return t.ring.admits()
 }
 
-// Trace returns the calls of a trace that the meter remembers, those that began first first. id has
-// 32 digits of lower-case hexadecimal. The meter remembers the latest calls that failed, that were
+// Trace returns the calls of a trace that the meter remembers, in the order in which they began. id
+// has 32 digits of lower-case hexadecimal. The meter remembers the latest calls that failed, that were
 // slow or whose trace is recorded, and the slowest call of each method. The records are shared: do
 // not change them.
 func (m *Meter) Trace(id string) (calls []*Call) {

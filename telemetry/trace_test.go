@@ -24,8 +24,8 @@ func traceID(n int) string {
 	return hex.EncodeToString(t.TraceID[:])
 }
 
-// A meter remembers the calls of a trace that is recorded, and of another one those that failed or
-// were slow.
+// A meter remembers the calls of a trace that is recorded, and of another one the failed and the
+// slow ones.
 func TestTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := telemetry.New(telemetry.Slow(10 * time.Millisecond))

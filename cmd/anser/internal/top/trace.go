@@ -93,8 +93,8 @@ type tracer struct {
 	first time.Time
 }
 
-// arrange orders the calls: each is followed by those that are part of it, by their time. Calls
-// whose caller is not known are at the left. So are those that claim to be below themselves.
+// arrange orders the calls: each is followed by its parts, in the order of time. Calls whose caller
+// is not known are at the left. So are calls that claim to be below themselves.
 func (t *tracer) arrange() {
 	slices.SortStableFunc(t.calls, func(a, b *traceNode) int {
 		return cmp.Or(a.began().Compare(b.began()), cmp.Compare(b.call.Duration, a.call.Duration))
