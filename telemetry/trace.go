@@ -39,10 +39,10 @@ func (t *traces) admits(id [16]byte) bool {
 	return t.ring.admits()
 }
 
-// Trace returns the calls of a trace that the meter remembers, in the order in which they began. id
-// has 32 digits of lower-case hexadecimal. The meter remembers the latest calls that failed, that were
-// slow or whose trace is recorded, and the slowest call of each method. The records are shared: do
-// not change them.
+// Trace returns the calls of a trace that the meter remembers, in the order in which they began.
+// id has 32 digits of lower-case hexadecimal. The meter remembers the latest calls that failed,
+// that were slow or whose trace is recorded, and the slowest call of each method. The records are
+// shared: do not change them.
 func (m *Meter) Trace(id string) (calls []*Call) {
 	take := func(c *Call) {
 		if c != nil && c.TraceID == id && !slices.Contains(calls, c) {
@@ -65,4 +65,4 @@ func (m *Meter) Trace(id string) (calls []*Call) {
 }
 
 // Began returns when the call began, by the clock of its process.
-func (c *Call) Began() time.Time { return c.Time.Add(-c.Duration) }
+func (r *Call) Began() time.Time { return r.Time.Add(-r.Duration) }
