@@ -18,6 +18,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/printable"
 	"github.com/anser-rpc/anser/internal/rawjson"
 )
 
@@ -297,7 +298,7 @@ func (f *callFlags) printTrailers(s streams, trailers anser.Metadata) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(trailers)) {
-		fmt.Fprintf(s.err, "%s: %s\n", key, trailers[key])
+		fmt.Fprintf(s.err, "%s: %s\n", printable.Text(key), printable.Text(trailers[key]))
 	}
 }
 

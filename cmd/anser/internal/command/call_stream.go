@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/printable"
 	"github.com/anser-rpc/anser/internal/rawjson"
 )
 
@@ -111,7 +112,7 @@ func (f *callFlags) printAll(s streams, st *jsonStream) (n int, err error) {
 		if f.json {
 			err = printJSONLine(s.out, callReply{*message})
 		} else {
-			_, err = s.out.Write(line.Bytes())
+			_, err = s.out.Write(printable.JSON(line.Bytes()))
 		}
 		if err != nil {
 			return n, err

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/anser-rpc/anser/internal/printable"
 )
 
 // jsonFlag adds the flag for machine-readable output.
@@ -14,28 +16,32 @@ func jsonFlag(c *cobra.Command, on *bool) {
 }
 
 // printJSON writes v as one indented object.
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
+func printJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
 
 // printJSONLine writes v in one line.
-func printJSONLine(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+func printJSONLine(w io.Writer, v any) error { return encodeJSON(w, v, "") }
+
+// encodeJSON writes v without what could control a terminal: texts are from other processes.
+func encodeJSON(w io.Writer, v any, indent string) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(printable.JSON(b.Bytes()))
+	return err
 }
 
-// indentJSON returns the text with one member per line; text that is not JSON is returned
-// unchanged.
+// indentJSON returns the text with one member per line, and without what could control a terminal;
+// text that is not JSON is returned unchanged.
 func indentJSON(text []byte) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, text, "", "  "); err != nil {
 		return string(text)
 	}
-	return b.String()
+	return string(printable.JSON(b.Bytes()))
 }
 
 const jsonAdvice = `write for example '{"A": 7}', in single quotes`

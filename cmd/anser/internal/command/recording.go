@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/screen"
 	"github.com/anser-rpc/anser/cmd/anser/internal/table"
+	"github.com/anser-rpc/anser/internal/printable"
 	"github.com/anser-rpc/anser/record"
 )
 
@@ -134,25 +134,15 @@ func showIndex(s streams, index record.Index) {
 		lines = append(lines, fmt.Sprintf("from %s to %s", index.First.Format(time.RFC3339), index.Last.Format(time.RFC3339)), "")
 		t := table.Table{Columns: []table.Column{{Title: "METHOD"}, {Title: "CALLS", Right: true}}}
 		for _, name := range slices.Sorted(maps.Keys(index.Methods)) {
-			t.Add(printable(name), table.Count(int64(index.Methods[name])))
+			t.Add(printable.Text(name), table.Count(int64(index.Methods[name])))
 		}
 		width, _ := out.Size()
 		lines = append(lines, t.Lines(width)...)
 	}
 	for _, d := range index.Damaged {
-		lines = append(lines, "damaged: "+printable(d))
+		lines = append(lines, "damaged: "+printable.Text(d))
 	}
 	out.Print(lines...)
-}
-
-// printable returns a text of a file for a terminal, without control characters.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '\ufffd'
-	}, text)
 }
 
 // listCalls prints the calls of a recording as they are read.
@@ -162,7 +152,7 @@ func listCalls(c *cobra.Command, s streams, in *record.Recording, f record.Filte
 		case c.Context().Err() != nil:
 			return nil //nits:ignore nilerr the user has ended it
 		case errors.Is(err, record.ErrDamaged):
-			fmt.Fprintf(s.err, "damaged: %s\n", printable(err.Error()))
+			fmt.Fprintf(s.err, "damaged: %s\n", printable.Text(err.Error()))
 			continue
 		case err != nil:
 			return err
@@ -176,8 +166,8 @@ func listCalls(c *cobra.Command, s streams, in *record.Recording, f record.Filte
 		if call.Stream {
 			shown = fmt.Sprintf("stream of %s", plural(len(call.Messages), "message"))
 		}
-		_, err := fmt.Fprintf(s.out, "%s  %s  %s  %s  %s\n", call.At.Format("2006-01-02T15:04:05.000Z"), printable(call.Method),
-			printable(call.Code), table.Duration(call.Took), shortText(shown))
+		_, err := fmt.Fprintf(s.out, "%s  %s  %s  %s  %s\n", call.At.Format("2006-01-02T15:04:05.000Z"), printable.Text(call.Method),
+			printable.Text(call.Code), table.Duration(call.Took), shortText(shown))
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/screen"
 	"github.com/anser-rpc/anser/cmd/anser/internal/table"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+	"github.com/anser-rpc/anser/internal/printable"
 )
 
 // replayFlags are the flags of "anser replay".
@@ -222,11 +223,11 @@ func replayTable(r *replay.Report) *table.Table {
 	us := func(f float64) string { return table.Duration(time.Duration(f * 1e3)) }
 	for _, m := range r.Methods {
 		if m.Sent == 0 {
-			t.Add(printable(m.Name), "0", "", m.Why)
+			t.Add(printable.Text(m.Name), "0", "", m.Why)
 			continue
 		}
 		for i, a := range m.Targets {
-			name, sent, differ := printable(m.Name), table.Count(m.Sent), table.Count(m.Differing)
+			name, sent, differ := printable.Text(m.Name), table.Count(m.Sent), table.Count(m.Differing)
 			if i > 0 {
 				name, sent, differ = "  "+r.Targets[i], "", ""
 			}
@@ -259,10 +260,10 @@ func differenceLines(m *replay.Method) (lines []string) {
 			name = "(whole reply)"
 		}
 		if d.Noisy {
-			noise = append(noise, printable(name))
+			noise = append(noise, printable.Text(name))
 			continue
 		}
-		lines = append(lines, "", fmt.Sprintf("%s  %s differs in %s", printable(m.Name), printable(name), plural(int(d.Calls), "call")))
+		lines = append(lines, "", fmt.Sprintf("%s  %s differs in %s", printable.Text(m.Name), printable.Text(name), plural(int(d.Calls), "call")))
 		if d.Noise > 0 {
 			lines = append(lines, fmt.Sprintf("    %s in which the old version differs from itself", plural(int(d.Noise), "call")))
 		}
@@ -273,10 +274,10 @@ func differenceLines(m *replay.Method) (lines []string) {
 		}
 	}
 	if m.MorePaths > 0 {
-		lines = append(lines, "", fmt.Sprintf("%s  further fields differ in %s", printable(m.Name), plural(int(m.MorePaths), "call")))
+		lines = append(lines, "", fmt.Sprintf("%s  further fields differ in %s", printable.Text(m.Name), plural(int(m.MorePaths), "call")))
 	}
 	if len(noise) > 0 {
-		lines = append(lines, "", fmt.Sprintf("%s  noise: %s", printable(m.Name), shortText(strings.Join(noise, ", "))))
+		lines = append(lines, "", fmt.Sprintf("%s  noise: %s", printable.Text(m.Name), shortText(strings.Join(noise, ", "))))
 	}
 	return lines
 }
@@ -293,4 +294,4 @@ func orNothing(value string) string {
 const widestText = 120
 
 // shortText returns a text from outside for a line: without control characters, and not too wide.
-func shortText(text string) string { return ansi.Truncate(printable(text), widestText, "…") }
+func shortText(text string) string { return ansi.Truncate(printable.Text(text), widestText, "…") }

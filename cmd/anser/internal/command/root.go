@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/anser-rpc/anser/internal/printable"
 )
 
 // streams are the standard streams of a command.
@@ -83,7 +85,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	code := exitCode(err)
 	var quiet *reportedError
 	if !errors.As(err, &quiet) {
-		fmt.Fprintf(errOut, "anser: %s\n", hints.Replace(err.Error()))
+		fmt.Fprintf(errOut, "anser: %s\n", hints.Replace(errorText(err)))
 	}
 	return code
 }
@@ -216,4 +218,18 @@ func takes(least, most int) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// errorText returns the text of an error, of which a server may have chosen a part, without what
+// could control a terminal. Its lines stay.
+func errorText(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		parts := strings.Split(line, "\t")
+		for j := range parts {
+			parts[j] = printable.Text(parts[j])
+		}
+		lines[i] = strings.Join(parts, "\t")
+	}
+	return strings.Join(lines, "\n")
 }
