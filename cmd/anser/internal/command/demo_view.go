@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo"
 	"github.com/anser-rpc/anser/cmd/anser/internal/screen"
@@ -44,12 +45,26 @@ var (
 func (v *demoView) Event(e demo.Event) {
 	clock := faint.Render(time.Now().Format("15:04:05"))
 	kind := eventStyle(e.Kind).Render(fmt.Sprintf("%-8s", e.Kind))
-	line := fmt.Sprintf("%s  %s  %-7s  %s", clock, kind, e.Instance, e.Text)
+	line := fmt.Sprintf("%s  %s  %-7s  %s", clock, kind, e.Instance, v.wrapped(e.Text))
 	if v.tables && v.out.Terminal() {
 		v.out.Draw([]string{line}, v.block())
 		return
 	}
 	v.out.Print(line)
+}
+
+const (
+	eventIndent = len("15:04:05  draining  arith-1  ")
+	leastWrap   = 30 // a narrower terminal wraps the text itself
+)
+
+// wrapped returns the text of an event with its lines below each other, on a terminal.
+func (v *demoView) wrapped(text string) string {
+	width, _ := v.out.Size()
+	if width-eventIndent < leastWrap {
+		return text
+	}
+	return strings.ReplaceAll(ansi.Wordwrap(text, width-eventIndent, ""), "\n", "\n"+strings.Repeat(" ", eventIndent))
 }
 
 func eventStyle(kind string) lipgloss.Style {
@@ -112,13 +127,9 @@ func (v *demoView) block() []string {
 	}
 	lines = append(lines, "")
 	for i, t := range v.trials() {
-		label := ""
+		label := t.label
 		if i == 0 {
 			label = "In another terminal:"
-		} else if strings.HasSuffix(t.text, "/mcp") {
-			label = "For agents:"
-		} else if t.browser {
-			label = "In a browser:"
 		}
 		lines = append(lines, faint.Render(fmt.Sprintf("%-20s  ", label))+bold.Render(t.text))
 	}
@@ -127,8 +138,8 @@ func (v *demoView) block() []string {
 
 // trial is a line that a user can paste.
 type trial struct {
-	text    string
-	browser bool // an address, not a command
+	text  string
+	label string // of an address, which is not a command
 }
 
 // trials returns the lines that call the services in different ways.
@@ -152,10 +163,10 @@ func (v *demoView) trials() []trial {
 		list = append(list, trial{text: anser + " explain arith Arith.Mul --from " + v.last.Debug})
 	}
 	return append(list, []trial{
-		{text: "http://" + at + "/openapi", browser: true},
-		{text: "http://" + at + "/mcp", browser: true},
-		{text: v.last.Admin, browser: true},
-		{text: v.last.Metrics, browser: true},
+		{text: "http://" + at + "/openapi", label: "In a browser:"},
+		{text: "http://" + at + "/mcp", label: "For agents:"},
+		{text: v.last.Admin, label: "Admin page:"},
+		{text: v.last.Metrics, label: "Metrics:"},
 	}...)
 }
 

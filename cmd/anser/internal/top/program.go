@@ -37,7 +37,8 @@ type model struct {
 	paused  bool
 	typing  bool // the filter
 	cursor  int
-	top     int // first line that is shown
+	moved   bool // the user has chosen the row of the cursor
+	top     int  // first line that is shown
 	width   int
 	height  int
 }
@@ -89,10 +90,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// keep makes a change, and moves the cursor to the row at which it was.
+// keep makes a change, and moves the cursor to the row at which the user has put it.
 func (m *model) keep(change func()) {
 	row := ""
-	if m.look != nil {
+	if m.look != nil && m.moved {
 		if rows := m.look.keys(m.show); m.cursor >= 0 && m.cursor < len(rows) {
 			row = rows[m.cursor]
 		}
@@ -117,7 +118,7 @@ func (m *model) typeFilter(k tea.KeyPressMsg) {
 	default:
 		m.show.Filter += k.Key().Text
 	}
-	m.cursor, m.top = 0, 0
+	m.first()
 }
 
 // press does what a key says.
@@ -128,7 +129,7 @@ func (m *model) press(key string) tea.Cmd {
 	case "tab":
 		m.show.Processes = !m.show.Processes
 		m.show.Process, m.show.Method = "", nil
-		m.cursor, m.top = 0, 0
+		m.first()
 	case "s":
 		if m.look == nil {
 			return nil
@@ -139,15 +140,15 @@ func (m *model) press(key string) tea.Cmd {
 	case "space", "p":
 		m.paused = !m.paused
 	case "up", "k":
-		m.cursor--
+		m.move(m.cursor - 1)
 	case "down", "j":
-		m.cursor++
+		m.move(m.cursor + 1)
 	case "pgup":
-		m.cursor -= m.height / 2
+		m.move(m.cursor - m.height/2)
 	case "pgdown":
-		m.cursor += m.height / 2
+		m.move(m.cursor + m.height/2)
 	case "home", "g":
-		m.cursor = 0
+		m.first()
 	case "enter":
 		m.enter()
 	case "esc", "backspace", "left":
@@ -155,6 +156,12 @@ func (m *model) press(key string) tea.Cmd {
 	}
 	return nil
 }
+
+// move puts the cursor to a row.
+func (m *model) move(row int) { m.cursor, m.moved = row, true }
+
+// first puts the cursor to the first row, whichever that is.
+func (m *model) first() { m.cursor, m.top, m.moved = 0, 0, false }
 
 // enter shows what the row under the cursor consists of.
 func (m *model) enter() {
@@ -176,7 +183,7 @@ func (m *model) enter() {
 		}
 	}
 	m.show.Filter = ""
-	m.cursor, m.top = 0, 0
+	m.first()
 }
 
 func (m *model) back() {
@@ -188,7 +195,7 @@ func (m *model) back() {
 	default:
 		m.show.Filter = ""
 	}
-	m.cursor, m.top = 0, 0
+	m.first()
 }
 
 // View implements [tea.Model].
@@ -211,7 +218,8 @@ func (m *model) lines() []string {
 	if rows > 0 {
 		m.cursor = min(max(m.cursor, 0), rows-1)
 		if at := first + m.cursor; at < len(lines) {
-			lines[at] = here.Render(ansi.Strip(lines[at]))
+			text := ansi.Strip(lines[at])
+			lines[at] = here.Render(text + strings.Repeat(" ", max(m.width-ansi.StringWidth(text), 0)))
 			m.top = min(m.top, m.cursor)
 			m.top = max(m.top, at-room+1)
 		}

@@ -94,6 +94,9 @@ func TestCursorStaysAtItsRow(t *testing.T) {
 			t.Errorf("the cursor is at %d of %q, want %s", m.cursor, rows, want)
 		}
 	}
+	m.Update(looked{look: look(1, 3, 2)})
+	at("B") // the first row, until the user chooses one
+	m.Update(looked{look: look(3, 2, 1)})
 	press(m, "down")
 	at("B")
 	m.Update(looked{look: look(1, 2, 3)})
