@@ -226,7 +226,7 @@ func methodPage(d *Document, q url.Values) []section {
 func histogramSection(m *Method) section {
 	s := section{
 		Title: "Durations of all calls", Note: "Since the process has started.", Empty: "No calls yet.",
-		Columns: columns(">Up to", ">Calls", ">Share", ">Below", ""),
+		Columns: columns(">Up to", ">Calls", ">Share", ">Below", "Distribution"),
 	}
 	var sum telemetry.Histogram
 	for i := range m.Codes {
@@ -241,7 +241,7 @@ func histogramSection(m *Method) section {
 	for i, n := range sum.All() {
 		seen += n
 		share := float64(n) / float64(sum.Count)
-		bar := cell{Text: strings.Repeat("#", int(30*n/most)), Parts: []part{{"count", 0, float64(n) / float64(most), percent(share)}}}
+		bar := cell{Text: strings.Repeat("#", int(30*n/most)), Parts: []part{{"count", 0, float64(n) / float64(most), percent(share)}}, Hint: percent(share)}
 		s.Rows = append(s.Rows, []cell{plain(span(telemetry.Bound(i))), plain(fmt.Sprint(n)), plain(percent(share)), plain(percent(float64(seen) / float64(sum.Count))), bar})
 	}
 	return s

@@ -94,7 +94,7 @@ const arrange = (root) => {
   }
 };
 
-// The lines of the tiles show the last three minutes in which the page was open.
+// The lines of the tiles show the time in which the page was open, up to the last three minutes.
 const past = "past " + document.body.dataset.process;
 const remembered = 180_000;
 const draw = (root) => {
@@ -105,9 +105,10 @@ const draw = (root) => {
     const points = (all[name] || []).filter(([t]) => now - t < remembered);
     points.push([now, Number(svg.dataset.value)]);
     all[name] = points;
+    const span = Math.max(now - points[0][0], 1);
     const top = Math.max(...points.map(([, v]) => v)) * 1.1 || 1;
     const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
-    line.setAttribute("points", points.map(([t, v]) => `${(100 - ((now - t) / remembered) * 100).toFixed(2)},${(23 - (v / top) * 22).toFixed(2)}`).join(" "));
+    line.setAttribute("points", points.map(([t, v]) => `${(100 - ((now - t) / span) * 100).toFixed(2)},${(23 - (v / top) * 22).toFixed(2)}`).join(" "));
     svg.replaceChildren(line);
   }
   store(past, all);

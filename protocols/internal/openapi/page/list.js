@@ -9,7 +9,7 @@ function showList() {
 		services.get(method.service).push(method);
 	}
 	byId("services").replaceChildren(...Array.from(services, ([service, list]) => el("section", { class: "service" },
-		el("h3", { title: (api.tags.find((tag) => tag.name === service) || {}).description }, service),
+		el("h2", { title: (api.tags.find((tag) => tag.name === service) || {}).description }, service),
 		el("ul", {}, list.map((method) => el("li", {}, el("a", { href: "#" + encodeURIComponent(method.name), class: method.about.deprecated && "old", "aria-current": method.name === current() && "page" },
 			el("span", {}, method.name.slice(method.name.lastIndexOf(".") + 1)), el("span", { class: "kind" }, kindOf(method.about)))))))));
 	if (!services.size) byId("services").append(el("p", { class: "muted small" }, methods.size ? "No method fits." : "There are no methods that you may call."));
