@@ -1,0 +1,50 @@
+// The pages that people look at, in one list: the tests visit all of them, and those with a picture are in docs/images.
+//
+//   site     the process that serves it: see start in system.mjs
+//   path     its address there
+//   ready    a selector of what it shows when it is complete
+//   prepare  does what a viewer would do before a picture is taken, and before the page is checked
+//   renews   the page renews itself
+//   picture  its name in docs/images; size is that of the window, wait how long it is open before (ms)
+export const places = [
+	{ name: "admin: overview", site: "callers", path: "/", ready: ".tiles", renews: true },
+	{ name: "admin: overview of an instance", site: "instance", path: "/", ready: ".tiles", renews: true, picture: "admin", size: [1280, 760], wait: 40_000 },
+	{ name: "admin: methods", site: "instance", path: "/methods", ready: "tbody tr", renews: true },
+	{
+		name: "admin: method", site: "instance", path: "/methods", ready: "tbody tr", renews: true,
+		prepare: async (page) => {
+			await page.locator("main td a").first().click();
+			await page.waitForSelector(".bar");
+		},
+	},
+	{ name: "admin: connections", site: "callers", path: "/connections", ready: "tbody tr", renews: true },
+	{ name: "admin: clients", site: "callers", path: "/clients", ready: "tbody tr", renews: true, picture: "admin-clients", size: [1280, 620] },
+	{ name: "admin: registries", site: "instance", path: "/registries", ready: "tbody tr", renews: true },
+	{ name: "admin: failures", site: "hostile", path: "/failures", ready: "tbody tr", renews: true },
+	{ name: "admin: slow calls", site: "instance", path: "/slow", ready: "section", renews: true, picture: "admin-slow", size: [1280, 620] },
+	{ name: "admin: options", site: "instance", path: "/options", ready: "tbody tr", renews: true },
+	{
+		name: "admin: live calls", site: "callers", path: "/calls", ready: "#filter",
+		prepare: async (page) => {
+			await page.click("#filter button[type=submit]");
+			await page.waitForSelector("#live tr");
+			await page.click("#stop");
+		},
+	},
+	{ name: "admin: profiles", site: "callers", path: "/debug/pprof/", ready: "tbody tr", renews: true },
+	{ name: "admin: flight recorder", site: "hostile", path: "/flight/", ready: "tbody tr", renews: true },
+	{ name: "admin: nothing to show", site: "hostile", path: "/clients", ready: ".empty", renews: true },
+	{ name: "OpenAPI: methods", site: "gateway", path: "/openapi", ready: ".service a" },
+	{
+		name: "OpenAPI: a call", site: "gateway", path: "/openapi", ready: ".service a", picture: "openapi", size: [1280, 760],
+		prepare: async (page) => {
+			await page.locator(".service a", { hasText: "Mul" }).click();
+			await page.fill("#body", '{"A": 7, "B": 8}');
+			await page.click("#send");
+			await page.waitForSelector("#answer .status.good");
+		},
+	},
+	{ name: "tools for agents", site: "gateway", path: "/mcp", ready: "section", picture: "mcp", size: [1280, 620] },
+	{ name: "OpenAPI: hostile names", site: "hostile gateway", path: "/openapi", ready: ".service a" },
+	{ name: "tools for agents: hostile names", site: "hostile gateway", path: "/mcp", ready: "section" },
+];

@@ -1,0 +1,80 @@
+// The processes that serve the pages: the demo, and for the tests a process whose names are hostile, with a gateway.
+import { spawn, execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { chromium } from "playwright-core";
+
+const run = promisify(execFile);
+export const bin = process.env.BIN; // the folder with the programs anser and hostile
+
+// launch starts Chromium.
+export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+
+// System is a set of processes and the addresses of their pages.
+export class System {
+	sites = {};
+	#processes = [];
+
+	// spawn starts a program, and returns the matches of patterns in what it prints.
+	async spawn(name, args, patterns, options) {
+		const child = spawn(join(bin, name), args, { stdio: ["pipe", "pipe", "pipe"], ...options });
+		this.#processes.push(child);
+		let text = "";
+		return await new Promise((resolve, reject) => {
+			const bound = setTimeout(() => reject(new Error(`${name} does not print ${patterns}:\n${text}`)), 120_000);
+			const read = (part) => {
+				text += part;
+				const found = patterns.map((p) => text.match(p)?.[1]);
+				if (found.every(Boolean)) {
+					clearTimeout(bound);
+					resolve(found);
+				}
+			};
+			child.stdout.on("data", read);
+			child.stderr.on("data", read);
+			child.on("exit", (code) => {
+				clearTimeout(bound);
+				reject(new Error(`${name} ended with ${code}:\n${text}`));
+			});
+		});
+	}
+
+	// demo starts the demo: its callers and gateway have pages, and so have its instances.
+	async demo(...flags) {
+		const [registry, gateway, page] = await this.spawn("anser", ["demo", "--listen", "127.0.0.1:0", "--serve", "127.0.0.1:0", ...flags],
+			[/(etcd:\/\/[\d.:]+)/, /all protocols at ([\d.:]+)/, /(http:\/\/[\d.:]+)\/metrics/]);
+		this.registry = registry;
+		const { stdout } = await run(join(bin, "anser"), ["ls", "front", "--json", "--registry", registry]);
+		Object.assign(this.sites, { gateway: `http://${gateway}`, callers: page, instance: stdout.match(/"(http:\/\/[\d.:]+)\/"/)[1] });
+	}
+
+	// hostile starts a process with names that try to be markup and to control terminals, which a file announces.
+	async hostile() {
+		this.folder = await mkdtemp(join(tmpdir(), "anser-pages-"));
+		const [service, page] = await this.spawn("hostile", [], [/service ([\d.:]+)\n/, /page ([\d.:]+)\n/]);
+		const tags = { admin: `http://${page}/`, [evil.tag]: evil.tag };
+		const record = { service: evil.service, id: evil.id, address: service, version: evil.version, zone: evil.zone, tags };
+		await writeFile(join(this.folder, "services.json"), JSON.stringify([record]));
+		await writeFile(join(this.folder, "gateway.yaml"), 'mcp: {allow: ["*"]}\n');
+		this.evil = { registry: `file://${this.folder}/services.json`, address: service, page };
+		const [gateway] = await this.spawn("anser", ["gateway", join(this.folder, "gateway.yaml"), "--listen", "127.0.0.1:0", "--registry", this.evil.registry], [/([\d.]+:\d+)/]);
+		Object.assign(this.sites, { hostile: `http://${page}`, "hostile gateway": `http://${gateway}` });
+	}
+
+	async end() {
+		await Promise.all(this.#processes.map((child) => new Promise((resolve) => {
+			if (child.exitCode !== null) return resolve();
+			child.on("exit", resolve);
+			child.kill("SIGINT");
+			child.stdin.end();
+		})));
+		if (this.folder) await rm(this.folder, { recursive: true });
+	}
+}
+
+// evil are names that a registry takes from an instance.
+export const evil = {
+	service: "evil", id: "<img src=x onerror=alert(1)>", version: "\"><script>alert(2)</script>", zone: "{{.}}<b>zone</b>", tag: "javascript:alert(3)",
+};
