@@ -79,6 +79,10 @@ release: ## make the commit and the tags of VERSION, such as v0.1.0; FLAGS=-dry-
 generate: ## renew what is generated
 	scripts/generate
 
+.PHONY: pictures
+pictures: ## make the pictures of pages and terminals in docs/images again, from a demo; ONLY chooses some, such as top
+	scripts/pictures $(ONLY)
+
 .PHONY: arena
 arena: ## compare RPC frameworks on this machine, and write the report bin/arena.html
 	go run ./arena run --suite quick --json bin/arena.json
