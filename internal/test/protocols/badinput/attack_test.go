@@ -136,19 +136,23 @@ func (r *row) write(nc net.Conn, bytewise bool) {
 	}
 }
 
-// read reads an answer that is not HTTP/2, until it has what the row wants.
+// read reads an answer that is not HTTP/2, until it has what the row wants. An answer may have tens
+// of megabytes: each byte is searched once.
 func (r *row) read(nc net.Conn) (got effect) {
 	nc.SetReadDeadline(time.Now().Add(patience))
+	var all []byte
 	b := make([]byte, 64<<10)
 	for {
-		if !r.want.closed && r.want.contains != "" && strings.Contains(got.contains, r.want.contains) {
-			return got
-		}
 		n, err := nc.Read(b)
-		got.contains += string(b[:n])
+		from := max(0, len(all)-len(r.want.contains)) // it may have begun in the bytes before
+		all = append(all, b[:n]...)
+		if !r.want.closed && r.want.contains != "" && bytes.Contains(all[from:], []byte(r.want.contains)) {
+			return effect{contains: string(all)}
+		}
 		if err != nil {
 			var timeout net.Error
 			got.closed = !errors.As(err, &timeout) || !timeout.Timeout()
+			got.contains = string(all)
 			return got
 		}
 	}
