@@ -22,9 +22,10 @@ type Conn struct {
 
 	// Owned by the reader goroutine.
 	buf        []byte
-	r, w       int // buf[r:w] was not handled yet
-	quiet      int // reads in a row that a small buffer would have held
-	slow       bool
+	r, w       int  // buf[r:w] was not handled yet
+	quiet      int  // reads in a row that a small buffer would have held
+	slow       bool // the rest of a frame or header must arrive in time
+	framed     bool // a frame or header was complete since that time was set
 	decoder    *hpack.Decoder
 	block      headerBlock
 	blockID    uint32 // stream of that header; 0: none
@@ -188,6 +189,7 @@ func (c *Conn) read() error {
 		if err := c.frame(kind, flags, id, payload); err != nil {
 			return err
 		}
+		c.framed = c.framed || c.blockID == 0
 	}
 }
 
@@ -217,9 +219,10 @@ func (c *Conn) fill() error {
 	if c.w == len(c.buf) {
 		c.buf = append(make([]byte, 0, largeBuffer), c.buf...)[:largeBuffer]
 	}
-	// The rest of something that has begun must arrive in time.
-	if partial := c.w > 0 || c.blockID != 0 || !c.settled; partial != c.slow {
-		c.slow = partial
+	// The rest of something that has begun must arrive in time. What has begun may be another frame
+	// at each look: a client that sends without a pause rarely ends a write where a read ends.
+	if partial := c.w > 0 || c.blockID != 0 || !c.settled; partial != c.slow || partial && c.framed {
+		c.slow, c.framed = partial, false
 		var by time.Time
 		if partial {
 			by = time.Now().Add(c.frameTime())

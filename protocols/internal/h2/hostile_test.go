@@ -2,6 +2,7 @@ package h2_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -31,6 +32,8 @@ type client struct {
 	out bytes.Buffer
 	enc *hpack.Encoder
 	buf bytes.Buffer
+
+	frameTime time.Duration // of the server; 0: so long that a busy machine keeps it
 }
 
 // echo answers each request with its body.
@@ -46,6 +49,16 @@ func echo(w http.ResponseWriter, r *http.Request) {
 func open(t *testing.T) *client {
 	t.Helper()
 	return openWith(t, &budget{left: 1 << 30}, echo)
+}
+
+// newClient returns a client that is not connected, so that what it sends can be prepared: a server
+// waits for it for a short time only.
+func newClient(t *testing.T) *client {
+	c := &client{t: t}
+	c.enc = hpack.NewEncoder(&c.buf)
+	c.out.WriteString(h2.Preface)
+	c.frame(settings, 0, 0, nil)
+	return c
 }
 
 // budget is the memory of a server.
@@ -78,6 +91,15 @@ func (b *budget) free() int {
 
 func openWith(t *testing.T, memory *budget, handler http.HandlerFunc) *client {
 	t.Helper()
+	c := newClient(t)
+	c.connect(memory, handler)
+	return c
+}
+
+// connect connects the client to a server of one connection, which ends with the test.
+func (c *client) connect(memory *budget, handler http.HandlerFunc) {
+	t := c.t
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +116,8 @@ func openWith(t *testing.T, memory *budget, handler http.HandlerFunc) *client {
 		site := &h2.Site{Handler: handler, Context: context.Background()}
 		h2.New(nc, nil, &h2.Config{
 			MaxStreams: 100, MaxHeader: 16 << 10, Window: 64 << 10, ConnWindow: 128 << 10, Stall: 2 * time.Second, Request: site.Serve,
-			Hold: memory.hold, Release: memory.release,
+			FrameTime: cmp.Or(c.frameTime, time.Minute),
+			Hold:      memory.hold, Release: memory.release,
 		}).Serve()
 	}()
 	nc, err := net.Dial("tcp", l.Addr().String())
@@ -106,11 +129,7 @@ func openWith(t *testing.T, memory *budget, handler http.HandlerFunc) *client {
 		nc.Close()
 		<-ended
 	})
-	c := &client{t: t, nc: nc}
-	c.enc = hpack.NewEncoder(&c.buf)
-	c.out.WriteString(h2.Preface)
-	c.frame(settings, 0, 0, nil)
-	return c
+	c.nc = nc
 }
 
 func (c *client) frame(kind, flags byte, id uint32, p []byte) {
@@ -145,6 +164,12 @@ func (c *client) request(method, path, authority string) []byte {
 // of the resets by stream, and whether the server has closed the connection.
 func (c *client) send(wait time.Duration) (away h2.Code, resets map[uint32]h2.Code, status map[uint32]string, closed bool) {
 	c.t.Helper()
+	return c.sendUntil(wait, func(map[uint32]h2.Code, map[uint32]string) bool { return false })
+}
+
+// sendUntil is send, and returns at once when enough is true of the resets and the statuses.
+func (c *client) sendUntil(wait time.Duration, enough func(map[uint32]h2.Code, map[uint32]string) bool) (away h2.Code, resets map[uint32]h2.Code, status map[uint32]string, closed bool) {
+	c.t.Helper()
 	go func() {
 		c.nc.Write(c.out.Bytes())
 	}()
@@ -152,7 +177,7 @@ func (c *client) send(wait time.Duration) (away h2.Code, resets map[uint32]h2.Co
 	dec := hpack.NewDecoder(4096, nil)
 	away = ^h2.Code(0)
 	c.nc.SetReadDeadline(time.Now().Add(wait))
-	for {
+	for !enough(resets, status) {
 		var head [9]byte
 		if _, err := io.ReadFull(c.nc, head[:]); err != nil {
 			var timeout net.Error
@@ -174,6 +199,7 @@ func (c *client) send(wait time.Duration) (away h2.Code, resets map[uint32]h2.Co
 			}
 		}
 	}
+	return away, resets, status, false
 }
 
 const (
@@ -294,8 +320,12 @@ func TestHostileClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := open(t)
+			c := newClient(t)
 			row.send(c)
+			if strings.HasPrefix(name, "half a ") {
+				c.frameTime = time.Second
+			}
+			c.connect(&budget{left: 1 << 30}, echo)
 			away, _, _, closed := c.send(time.Minute)
 			if away != row.code || !closed {
 				t.Errorf("GOAWAY says %v, closed: %v; want %v, and closed", away, closed, row.code)
@@ -375,23 +405,23 @@ func TestHostileRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := open(t)
+			c := newClient(t)
 			row.send(c)
 			c.frame(headers, endHeaders, 101, c.header())
 			c.frame(data, endStream, 101, []byte("good"))
-			wait := 2 * time.Second
-			if name == "a body that stops" || name == "more than the connection carries, after its end" {
-				wait = 8 * time.Second // the latter sends 30,000 frames
-			}
-			_, resets, status, closed := c.send(wait)
-			if name == "beyond the window of the stream" && resets[1] == 0 {
+			c.connect(&budget{left: 1 << 30}, echo)
+			away, resets, status, closed := c.sendUntil(time.Minute, func(resets map[uint32]h2.Code, status map[uint32]string) bool {
+				_, reset := resets[1]
+				return status[101] != "" && (reset || status[1] != "")
+			})
+			if name == "beyond the window of the stream" && resets[1] == h2.Cancel {
 				return // the server has read the body so fast that the window was never used up
 			}
 			if got, ok := resets[1]; row.status == "" && (!ok || got != row.reset) || status[1] != row.status {
 				t.Errorf("stream 1 ends with %v (%v) and status %q, want %v and %q", got, ok, status[1], row.reset, row.status)
 			}
 			if status[101] != "200" || closed {
-				t.Errorf("the good request has status %q, closed: %v", status[101], closed)
+				t.Errorf("the good request has status %q, closed: %v, GOAWAY %v", status[101], closed, away)
 			}
 		})
 	}
