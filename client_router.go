@@ -142,9 +142,9 @@ func (s *RouterContext) Go(f func(ctx context.Context)) {
 }
 
 // Adjust sets a function that the client applies to the instances that its registry lists; nil
-// leaves them as they are. It may change weight and state, and nothing else. An instance that is
-// not up gets no further calls, but finishes the calls that it has. The function must not block. It
-// is called for the current list before Adjust returns.
+// leaves them as they are. It may change weight, state and tags, and nothing else. An instance
+// that is not up gets no further calls, but finishes the calls that it has. The function must not
+// block. It is called for the current list before Adjust returns.
 func (s *RouterContext) Adjust(f func(registry.Instance) registry.Instance) {
 	s.client.cluster.Adjust(f)
 }

@@ -3,6 +3,7 @@ package route
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -135,9 +136,29 @@ func (r *RuleSet) adjuster(c *Caller) func(registry.Instance) registry.Instance 
 			if o.State != "" {
 				_ = out.State.UnmarshalText([]byte(o.State)) // validated
 			}
+			out.Tags = o.tagged(out.Tags)
 		}
 		return out
 	}
+}
+
+// tagged returns the tags after the rule's changes.
+func (r *InstanceRule) tagged(tags map[string]string) map[string]string {
+	if len(r.Tags) == 0 {
+		return tags
+	}
+	tags = maps.Clone(tags)
+	if tags == nil {
+		tags = make(map[string]string)
+	}
+	for name, value := range r.Tags {
+		if value == "" {
+			delete(tags, name)
+		} else {
+			tags[name] = value
+		}
+	}
+	return tags
 }
 
 // matches reports whether the rule applies to the client.
@@ -280,6 +301,9 @@ func (m *methodPlan) split(key *subsetKey, md map[string]string, draw *uint64) {
 			continue
 		}
 		key.splits |= 1 << s.n
+		if !s.rule.open() {
+			continue // its instances get nothing: they do not belong to the rest
+		}
 		end += s.rule.Percent * 100
 		if key.chosen >= 0 {
 			continue

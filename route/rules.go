@@ -20,7 +20,7 @@ type RuleSet struct {
 	Tags       []TagRule       `json:"tags,omitempty" doc:"calls with a tag go to instances with the same tag, calls without to instances without; at most 4"`
 	Conditions []ConditionRule `json:"conditions,omitempty" doc:"calls that match go only to some instances; all that match apply, one after the other; at most 128"`
 	Split      []SplitRule     `json:"split,omitempty" doc:"shares of the calls for some instances; at most 64"`
-	Instances  []InstanceRule  `json:"instances,omitempty" doc:"weight and state of instances; of several that match, the last one that sets a value counts"`
+	Instances  []InstanceRule  `json:"instances,omitempty" doc:"weight, state and tags of instances; of several that match, the last one that sets a value counts"`
 	Methods    []MethodRule    `json:"methods,omitempty" doc:"timeout, attempts and limits; the first that matches"`
 	Mocks      []MockRule      `json:"mocks,omitempty" doc:"fixed replies in place of calls, or of calls that failed; the first that matches"`
 	Faults     []FaultRule     `json:"faults,omitempty" doc:"delays and errors for tests; all that match"`
@@ -87,7 +87,12 @@ type SplitRule struct {
 	By      string  `json:"by,omitempty" doc:"key of the metadata whose value keeps calls on one side; without it, and without a value, each call is random"`
 	To      Select  `json:"to" doc:"which instances"`
 	Strict  bool    `json:"strict,omitempty" doc:"the share fails when no such instance can be reached; without it it goes elsewhere"`
+	// Until bounds a share that nothing ends in time. Clients end it themselves.
+	Until time.Time `json:"until,omitzero" doc:"when the share becomes 0, as 2026-01-02T15:04:05Z; never if left out"`
 }
+
+// open reports whether the share may get calls now.
+func (s *SplitRule) open() bool { return s.Until.IsZero() || time.Now().Before(s.Until) }
 
 // InstanceRule overrides properties of instances.
 type InstanceRule struct {
@@ -95,6 +100,8 @@ type InstanceRule struct {
 	Match  Select `json:"match" doc:"which instances"`
 	Weight *int   `json:"weight,omitempty" doc:"1 to 1000000; 100 is the default of an instance"`
 	State  string `json:"state,omitempty" doc:"up, draining or disabled; the latter two get no further calls and finish those they have"`
+	// Tags are merged over several rules.
+	Tags map[string]string `json:"tags,omitempty" doc:"tags that are set; an empty text removes one"`
 }
 
 // MethodRule overrides the client's options.

@@ -61,6 +61,10 @@ func TestRulesSteer(t *testing.T) {
 		"all of the calls": {rules: `{"split":[{"percent":100,"to":{"version":"2.*"}}]}`, want: "c"},
 		"none":             {rules: `{"split":[{"percent":0,"to":{"version":"2.*"}}]}`, want: "a b"},
 		"state":            {rules: `{"instances":[{"match":{"id":"a"},"state":"draining"},{"match":{"version":"2.*"},"state":"disabled"}]}`, want: "b"},
+		"tag by a rule":    {rules: `{"instances":[{"match":{"id":"b"},"tags":{"env":"gray"}}],"conditions":[{"to":{"tags":{"env":"gray"}}}]}`, want: "b c"},
+		"no tag by a rule": {rules: `{"instances":[{"match":{"id":"c"},"tags":{"env":""}},{"match":{"id":"a"},"tags":{"env":"gray"}}],"conditions":[{"to":{"tags":{"env":"gray"}}}]}`, want: "a"},
+		"share over":       {rules: `{"split":[{"percent":100,"until":"2020-01-02T15:04:05Z","to":{"version":"2.*"}}]}`, want: "a b"},
+		"share not over":   {rules: `{"split":[{"percent":100,"until":"2200-01-02T15:04:05Z","to":{"version":"2.*"}}]}`, want: "c"},
 		"enabled again":    {rules: `{"instances":[{"match":{"id":["a","b"]},"state":"disabled"},{"match":{"id":"a"},"state":"up"}]}`, want: "a c"},
 	} {
 		t.Run(name, func(t *testing.T) {

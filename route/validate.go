@@ -120,9 +120,10 @@ func (p *problems) split(rules []SplitRule) {
 
 func (p *problems) instance(path string, r *InstanceRule) {
 	p.selects(path+".match", &r.Match)
-	if r.Weight == nil && r.State == "" {
-		p.add(path, "sets neither weight nor state: give one")
+	if r.Weight == nil && r.State == "" && len(r.Tags) == 0 {
+		p.add(path, "sets neither weight nor state nor tags: give one")
 	}
+	p.tags(path+".tags", r.Tags)
 	if r.Weight != nil && (*r.Weight < 1 || *r.Weight > registry.MaxWeight) {
 		p.add(path+".weight", "%d is no weight: use 1 to %d, and the state disabled for no calls at all", *r.Weight, registry.MaxWeight)
 	}
@@ -130,6 +131,14 @@ func (p *problems) instance(path string, r *InstanceRule) {
 		if new(registry.State).UnmarshalText([]byte(r.State)) != nil {
 			p.add(path+".state", "%q is no state: use up, draining or disabled", r.State)
 		}
+	}
+}
+
+// tags checks tags as instances have them.
+func (p *problems) tags(path string, tags map[string]string) {
+	in := registry.Instance{Service: "service", Address: "host:1", Tags: tags}
+	if in.Validate() != nil {
+		p.add(path, "a tag has a name without control characters, both are UTF-8, and all together have at most %d bytes", registry.MaxTagBytes)
 	}
 }
 

@@ -152,14 +152,15 @@ func (cl *Cluster[H, R]) adjustedLocked(list []registry.Instance) []registry.Ins
 	for i := range list {
 		in := list[i]
 		to := cl.adjust(in.Clone())
-		in.Weight, in.State = to.Weight, to.State
+		in.Weight, in.State, in.Tags = to.Weight, to.State, to.Tags
 		adjusted[i] = in
 	}
 	return adjusted
 }
 
 // Adjust replaces the function that is applied to listed instances, and applies it, unless there is
-// no list yet. It may change weight and state; nil changes nothing.
+// no list yet. It may change weight, state and tags; nil changes
+// nothing.
 func (cl *Cluster[H, R]) Adjust(f func(registry.Instance) registry.Instance) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
