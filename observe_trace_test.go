@@ -61,7 +61,7 @@ func (s *spans) expect(t *testing.T, kind string, want ...[2]byte) {
 }
 
 // The trace context that an observer chooses goes with the call, without the context of the
-// caller: a client, a server that passes calls on, its client, a server with a handler that makes a
+// caller: a client, a server that forwards calls, its client, a server with a handler that makes a
 // call, and the server of that.
 func TestTraceOfObserver(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {

@@ -84,14 +84,14 @@ func (st *stream) forwardTo(to *stream) error {
 		} else if len(payload) == 0 {
 			continue // it would move nothing
 		}
-		if err := to.passPiece(payload, compression, more); err != nil {
+		if err := to.forwardPiece(payload, compression, more); err != nil {
 			return err
 		}
 	}
 }
 
-// passPiece sends a piece of a message, in several if necessary.
-func (st *stream) passPiece(payload []byte, compression uint8, more bool) error {
+// forwardPiece sends a piece of a message, in several if necessary.
+func (st *stream) forwardPiece(payload []byte, compression uint8, more bool) error {
 	for {
 		n, err := st.sendPiece(payload, compression, more)
 		if err != nil {

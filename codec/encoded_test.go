@@ -8,7 +8,7 @@ import (
 )
 
 func TestEncoded(t *testing.T) {
-	c := codec.Passing(codec.ProtobufID, "protobuf")
+	c := codec.Forwarding(codec.ProtobufID, "protobuf")
 	data, err := c.Append([]byte("x"), &codec.Encoded{Codec: codec.ProtobufID, Data: []byte{8, 1}})
 	if err != nil || string(data) != "x\x08\x01" {
 		t.Errorf("%q, %v", data, err)

@@ -90,7 +90,7 @@ func overAnser(b *testing.B, addr string) func() error {
 
 func overGRPC(b *testing.B, addr string) func() error {
 	c := benchClient(b, "grpc://"+addr, protocols.GRPC())
-	as := anser.Codec(codec.Passing(codec.ProtobufID, "protobuf"))
+	as := anser.Codec(codec.Forwarding(codec.ProtobufID, "protobuf"))
 	return func() error {
 		return c.Call(b.Context(), "Arith.Mul", &codec.Encoded{Codec: codec.ProtobufID, Data: []byte{8, 7, 16, 8}}, new(codec.Encoded), as)
 	}

@@ -12,48 +12,48 @@ import (
 	"github.com/anser-rpc/anser/internal/stubwire"
 )
 
-// passing is a method that is passed on to a service.
-type passing struct {
+// forwarded is a method whose calls go to a service.
+type forwarded struct {
 	gateway *Gateway
 	entry   *entry
 }
 
-// The codecs of messages that are passed on.
+// The codecs of messages that are forwarded.
 var (
-	passingJSON     = codec.Passing(codec.JSONID, "json")
-	passingProtobuf = codec.Passing(codec.ProtobufID, "protobuf")
-	passingMsgpack  = codec.Passing(codec.MsgpackID, "msgpack")
+	forwardingJSON     = codec.Forwarding(codec.JSONID, "json")
+	forwardingProtobuf = codec.Forwarding(codec.ProtobufID, "protobuf")
+	forwardingMsgpack  = codec.Forwarding(codec.MsgpackID, "msgpack")
 )
 
 // codec returns the one for the messages of a stream.
-func (p *passing) codec() codec.Codec {
+func (p *forwarded) codec() codec.Codec {
 	if p.entry.method.protobuf {
-		return passingProtobuf
+		return forwardingProtobuf
 	}
-	return passingJSON
+	return forwardingJSON
 }
 
 // codecOf returns the one for a request and its reply.
-func (p *passing) codecOf(in any) codec.Codec {
+func (p *forwarded) codecOf(in any) codec.Codec {
 	if e, ok := in.(*codec.Encoded); ok && e.Codec == codec.MsgpackID {
-		return passingMsgpack
+		return forwardingMsgpack
 	}
 	return p.codec()
 }
 
 // begin returns the client for a call, and the context with what goes through.
-func (p *passing) begin(ctx context.Context) (context.Context, *anser.Client, error) {
+func (p *forwarded) begin(ctx context.Context) (context.Context, *anser.Client, error) {
 	md := anser.MetadataFrom(ctx)
 	c, err := p.gateway.choose(ctx, p.entry, md)
 	if err != nil {
 		p.gateway.counts.refused.Add(1)
 		return ctx, nil, err
 	}
-	return anser.WithMetadata(ctx, passedOn(ctx, md)), c, nil
+	return anser.WithMetadata(ctx, forwardedMetadata(ctx, md)), c, nil
 }
 
-// call passes a call on.
-func (p *passing) call(ctx context.Context, in any) (any, error) {
+// call forwards a call.
+func (p *forwarded) call(ctx context.Context, in any) (any, error) {
 	out, c, err := p.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (p *passing) call(ctx context.Context, in any) (any, error) {
 }
 
 // ended counts the end of a call.
-func (p *passing) ended(err error) error {
+func (p *forwarded) ended(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -104,8 +104,8 @@ func setTrailers(ctx context.Context, trailers anser.Metadata) {
 	}
 }
 
-// stream passes a stream on.
-func (p *passing) stream(ctx context.Context, in *anser.DynamicStream) error {
+// stream forwards a stream.
+func (p *forwarded) stream(ctx context.Context, in *anser.DynamicStream) error {
 	out, c, err := p.begin(ctx)
 	if err != nil {
 		return err
@@ -147,8 +147,8 @@ func (p *passing) stream(ctx context.Context, in *anser.DynamicStream) error {
 	return p.ended(err)
 }
 
-// send passes the messages of the client on, until its last one.
-func (p *passing) send(in, out *anser.DynamicStream, all bool, cancel func()) error {
+// send forwards the messages of the client, until its last one.
+func (p *forwarded) send(in, out *anser.DynamicStream, all bool, cancel func()) error {
 	for !all {
 		msg := new(codec.Encoded)
 		switch err := in.Recv(msg); err {
@@ -165,8 +165,8 @@ func (p *passing) send(in, out *anser.DynamicStream, all bool, cancel func()) er
 	return nil
 }
 
-// receive passes the messages of the service on, until its last one.
-func (p *passing) receive(in, out *anser.DynamicStream) error {
+// receive forwards the messages of the service, until its last one.
+func (p *forwarded) receive(in, out *anser.DynamicStream) error {
 	for {
 		msg := new(codec.Encoded)
 		err := out.Recv(msg)
@@ -182,8 +182,8 @@ func (p *passing) receive(in, out *anser.DynamicStream) error {
 	}
 }
 
-// passedOn returns the metadata of a call that goes on to the service.
-func passedOn(ctx context.Context, md anser.Metadata) anser.Metadata {
+// forwardedMetadata returns the metadata for the service.
+func forwardedMetadata(ctx context.Context, md anser.Metadata) anser.Metadata {
 	out := make(anser.Metadata, len(md)+3)
 	maps.Copy(out, md)
 	for _, k := range hopByHop {

@@ -22,8 +22,8 @@ const askTimeout = 10 * time.Second
 type published struct {
 	name        string // "Arith.Mul"
 	info        anser.MethodInfo
-	contract    *contract.Source // nil: it can be passed on over Anser's own protocol only
-	protobuf    bool             // its messages are passed on in protobuf, otherwise in JSON
+	contract    *contract.Source // nil: it can be forwarded over Anser's own protocol only
+	protobuf    bool             // its messages are forwarded in protobuf, otherwise in JSON
 	fingerprint string
 	messages    messages
 }

@@ -96,7 +96,7 @@ func multiply(t *testing.T, opts []anser.CallOption, addresses ...string) func(c
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	opts = append(opts, anser.Codec(codec.Passing(codec.ProtobufID, "protobuf")))
+	opts = append(opts, anser.Codec(codec.Forwarding(codec.ProtobufID, "protobuf")))
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
@@ -216,7 +216,7 @@ func TestTwoGateways(t *testing.T) {
 }
 
 // An instance that does not answer costs its callers their deadline, and others nothing. What a
-// full gateway cannot take it refuses at once, and passes nothing on.
+// full gateway cannot take it refuses at once, and forwards nothing.
 func TestSlowUpstream(t *testing.T) {
 	r := registry.NewMemory()
 	hold := make(chan struct{})

@@ -86,7 +86,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// A method without a contract cannot be translated, but passed on as it is.
+// A method without a contract cannot be translated, but forwarded as it is.
 func TestForwardWithoutContract(t *testing.T) {
 	r := registry.NewMemory()
 	serve(t, r, registry.Instance{Service: "bare"}, func(s *anser.Server) {

@@ -69,7 +69,7 @@ type exchanged struct {
 
 type exchangedKey struct{}
 
-// proxy passes a request on to an HTTP server, as it is: upgrades to WebSocket and events go
+// proxy forwards a request to an HTTP server, as it is: upgrades to WebSocket and events go
 // through as they come. It counts as a call of proxyMethod.
 func (g *Gateway) proxy(w http.ResponseWriter, r *http.Request, route *Route, d *Destination) {
 	to, err := url.Parse(d.URL)
@@ -103,7 +103,7 @@ func misleading(r *http.Request) error {
 	return nil
 }
 
-// proxyMethod returns the method that passes requests on.
+// proxyMethod returns the method that forwards requests.
 func (g *Gateway) proxyMethod() anser.DynamicMethod {
 	none := reflect.TypeFor[anser.None]()
 	return anser.DynamicMethod{
@@ -128,7 +128,7 @@ func (g *Gateway) proxyMethod() anser.DynamicMethod {
 	}
 }
 
-// reverse returns what passes a request on.
+// reverse returns what forwards a request.
 func (g *Gateway) reverse(ctx context.Context, x *exchanged) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Transport:     g.transport,

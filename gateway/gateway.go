@@ -46,7 +46,7 @@ type Options struct {
 	Look time.Duration
 }
 
-// Gateway passes calls on to services. Its methods are safe for concurrent use.
+// Gateway forwards calls to services. Its methods are safe for concurrent use.
 type Gateway struct {
 	o         Options
 	registry  registry.Resolver

@@ -165,7 +165,7 @@ func TestPlainService(t *testing.T) {
 		t.Errorf("what is no JSON: %d %s", status, body)
 	}
 	if g.Stats().Calls != calls {
-		t.Error("what is no JSON was passed on")
+		t.Error("what is no JSON was forwarded")
 	}
 	if out, err := callGRPC(t, addr, "Arith.Mul", []byte{8, 7, 16, 8}); err != nil || string(out) != "\x08\x38" {
 		t.Errorf("gRPC: %q, %v", out, err)
@@ -190,7 +190,7 @@ func callGRPCWith(t *testing.T, ctx context.Context, addr, method string, messag
 	}
 	defer c.Close()
 	out := new(codec.Encoded)
-	err = c.Call(ctx, method, &codec.Encoded{Codec: codec.ProtobufID, Data: message}, out, append(opts, anser.Codec(codec.Passing(codec.ProtobufID, "protobuf")))...)
+	err = c.Call(ctx, method, &codec.Encoded{Codec: codec.ProtobufID, Data: message}, out, append(opts, anser.Codec(codec.Forwarding(codec.ProtobufID, "protobuf")))...)
 	return out.Data, err
 }
 

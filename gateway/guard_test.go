@@ -33,7 +33,7 @@ func write(t *testing.T, file, text string) string {
 }
 
 // Callers show their identities by API keys and JSON Web Tokens; the policy names methods without
-// their service, and requests that are passed on to HTTP servers are calls of Gateway.Proxy.
+// their service, and requests that are forwarded to HTTP servers are calls of Gateway.Proxy.
 func TestIdentities(t *testing.T) {
 	dir := t.TempDir()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -171,7 +171,7 @@ func TestLimitsAndOrigins(t *testing.T) {
 		}
 	}
 	if g.Stats().Calls != 3 {
-		t.Error("a call over the limit was passed on")
+		t.Error("a call over the limit was forwarded")
 	}
 	if status, _ := post(t, "http://"+addr+"/nothing", "{}", "Origin", "https://app.example"); status != 404 {
 		t.Errorf("an origin that may call: %d", status)

@@ -162,8 +162,8 @@ func callRPCX(t *testing.T, addr, service, method string, serialization byte, pa
 	return string(answer)
 }
 
-// A client of rpcx is told which payloads the gateway passes on. A few bytes do not make the
-// gateway allocate much, and are not passed on.
+// A client of rpcx is told which payloads the gateway forwards. A few bytes do not make the
+// gateway allocate much, and are not forwarded.
 func TestRPCXPayloads(t *testing.T) {
 	r := registry.NewMemory()
 	serve(t, r, registry.Instance{Service: "arith"}, arith)
@@ -181,7 +181,7 @@ func TestRPCXPayloads(t *testing.T) {
 		serialization   byte
 		payload, want   string
 	}{
-		{"Arith", "Mul", raw, "x", "raw bytes is not served for method \"Arith.Mul\", which a gateway passes on: use MessagePack, JSON or protobuf"},
+		{"Arith", "Mul", raw, "x", "raw bytes is not served for method \"Arith.Mul\", which a gateway forwards: use MessagePack, JSON or protobuf"},
 		{"Arith", "Mul", inJSON, `{"A":7,"B":8}`, `{"C":56}`},
 		{"Arith", "Mul", messagePack, "\x82\xa1A\x07\xa1B\x08", "\x81\xa1C"},
 		{"Arith", "Mul", messagePack, `{"A":7,"B":8}`, "decode the message with msgpack: bytes follow the MessagePack value"},
@@ -192,7 +192,7 @@ func TestRPCXPayloads(t *testing.T) {
 		{"Arith", "Mul", messagePack, "", "MessagePack ends before it is complete"},
 		{"Arith", "Mul", thrift, "", "Thrift is not served"},
 		{"Json", "Mul", messagePack, "\x82\xa1A\x07\xa1B\x08", "does not take the codec msgpack: choose one of 3 json"},
-		{"demo.v1.Echo", "Say", messagePack, "\x80", "MessagePack is not served for method \"demo.v1.Echo.Say\", which a gateway passes on: use protobuf or JSON"},
+		{"demo.v1.Echo", "Say", messagePack, "\x80", "MessagePack is not served for method \"demo.v1.Echo.Say\", which a gateway forwards: use protobuf or JSON"},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -205,6 +205,6 @@ func TestRPCXPayloads(t *testing.T) {
 		}
 	}
 	if s := g.Stats(); s.Calls != 3 || s.Failed != 1 {
-		t.Errorf("%d calls were passed on", s.Calls)
+		t.Errorf("%d calls were forwarded", s.Calls)
 	}
 }

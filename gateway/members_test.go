@@ -75,7 +75,7 @@ func TestUnknownMembers(t *testing.T) {
 		json.Unmarshal([]byte(body), &problem)
 		switch {
 		case !strings.HasPrefix(c.unknown, `"`) && passed != 1:
-			t.Errorf("%s %s is not passed on: %d %s", c.method, c.body, status, body)
+			t.Errorf("%s %s is not forwarded: %d %s", c.method, c.body, status, body)
 		case c.unknown == "" && status != 200:
 			t.Errorf("%s %s: %d %s", c.method, c.body, status, body)
 		case strings.HasPrefix(c.unknown, `"`) && (status != 400 || passed != 0 || !strings.Contains(problem.Detail, "has no member "+c.unknown)):

@@ -136,7 +136,7 @@ var encodedType = reflect.TypeFor[codec.Encoded]()
 
 // dynamic returns the method of the server for an entry.
 func (g *Gateway) dynamic(e *entry) anser.DynamicMethod {
-	m := &passing{gateway: g, entry: e}
+	m := &forwarded{gateway: g, entry: e}
 	d := anser.DynamicMethod{
 		Name: e.name, Request: encodedType, Reply: encodedType, Foreign: true,
 		Contract: e.method.contract, ContractName: e.method.name,

@@ -96,7 +96,7 @@ func (g *Gateway) endRecording() {
 	}
 }
 
-// decode returns a message that is passed on.
+// decode returns a message that is forwarded.
 func (g *Gateway) decode(method string, reply bool, m *codec.Encoded) (any, error) {
 	e := (*g.methods.offered.Load())[method]
 	if e == nil || m.Codec != codec.ProtobufID {

@@ -9,14 +9,14 @@ import (
 // calls over Anser's own protocol, whose replies go on without being looked at, are in the
 // statistics of [Gateway.Server].
 type Stats struct {
-	Calls  int64 // calls and streams that were passed on
+	Calls  int64 // calls and streams that were forwarded
 	Failed int64 // of these, those with an error, over other protocols than Anser's
 	// Unreachable counts, of the failed ones, calls that no instance could take. Calls over Anser's
 	// own protocol are forwarded without a look at their replies, and are not in it.
 	Unreachable int64
-	Refused     int64 // calls that were not passed on
+	Refused     int64 // calls that were not forwarded
 	Undescribed int64 // changes after which a service, or a method, could not be served
-	Proxied     int64 // requests that were passed on to HTTP servers
+	Proxied     int64 // requests that were forwarded to HTTP servers
 	ProxyFailed int64 // of these, requests without an answer
 	Reloads     int64 // configurations that were put in force after the first
 	// ReloadsRefused counts the configurations that were not put in force; the one before stayed.

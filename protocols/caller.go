@@ -167,7 +167,7 @@ func (s *callerStream) Recv(msg any) error {
 	return nil
 }
 
-// Send passes a message on.
+// Send sends a message.
 func (s *callerStream) Send(msg any) error {
 	if s.ended != nil {
 		return anser.Errorf(anser.Canceled, "the client has ended the stream")

@@ -12,7 +12,7 @@ import (
 // RPCXClients returns the protocol of rpcx, version 1, for [anser.Protocols]: stock rpcx clients
 // call the methods of the server. The service path "Arith" and the method "Mul" are the method
 // "Arith.Mul". Payloads are MessagePack, JSON, protobuf or raw bytes, with or without gzip; Thrift
-// is refused. The metadata of a call is passed on with its keys in lower case, and trailers are
+// is refused. The metadata of a call is forwarded with its keys in lower case, and trailers are
 // the metadata of the reply. The token of a client ("__AUTH") is a credential of the scheme
 // "token".
 //

@@ -101,7 +101,7 @@ func TestHostsAndOrigins(t *testing.T) {
 	defer c.Close()
 	for range 2 {
 		host = ""
-		err := c.Call(t.Context(), "Host.Ask", &codec.Encoded{Codec: codec.ProtobufID}, new(codec.Encoded), anser.Codec(codec.Passing(codec.ProtobufID, "protobuf")))
+		err := c.Call(t.Context(), "Host.Ask", &codec.Encoded{Codec: codec.ProtobufID}, new(codec.Encoded), anser.Codec(codec.Forwarding(codec.ProtobufID, "protobuf")))
 		if err != nil || host != addr {
 			t.Errorf("over gRPC: %q, %v", host, err)
 		}

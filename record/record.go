@@ -63,7 +63,7 @@ type Options struct {
 	// must be in Public too.
 	Metadata []string
 	// Decode returns the decoded message of a method whose messages stay encoded, as in a program
-	// that passes calls on: a request, or with reply set a reply or a message of the server. nil
+	// that forwards calls: a request, or with reply set a reply or a message of the server. nil
 	// means that only the ones in JSON are recorded. It is called concurrently, on the goroutines
 	// of the calls, and must not keep m.
 	Decode func(method string, reply bool, m *codec.Encoded) (any, error)

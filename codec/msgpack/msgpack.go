@@ -92,7 +92,7 @@ func (c *Codec) append(dst []byte, v any) ([]byte, error) {
 }
 
 // Check returns an error unless data is one MessagePack value that keeps the limits of [Codec], for
-// programs that pass values on without decoding them. It needs no memory.
+// programs that forward values without decoding them. It needs no memory.
 func Check(data []byte) error {
 	_, err := mpscan.Scan(data)
 	return err

@@ -322,7 +322,7 @@ func gatewayFull(w *world) (*result, error) {
 	r.common(o)
 	r.fact("calls while it was full", float64(all), "")
 	r.promise("of them refused", float64(n), "", "all, and some", n == all && n > 0)
-	r.noFailures("calls that the gateway passed on meanwhile", int(after[0].Stats.Calls-at[0].Stats.Calls), o)
+	r.noFailures("calls that the gateway forwarded meanwhile", int(after[0].Stats.Calls-at[0].Stats.Calls), o)
 	hit := after[0].Limits["MaxInFlight"] - at[0].Limits["MaxInFlight"]
 	r.promise("refusals that the gateway has counted", float64(hit), "", fmt.Sprintf("at least %d", n), hit >= int64(n))
 	r.none(fmt.Sprintf("of %d calls of methods that no service has, not refused", nonsense*len(allProtocols)), known)

@@ -47,7 +47,7 @@ Sections (default: all):
   conns  what a call costs with 1,000 and 5,000 connections in the client, one caller on each, against 100,
          and what an exchange over as many bare connections costs; and the CPU of the client while the
          connections are quiet
-  forward  the CPU of a server that passes calls on, against that of the server of direct calls, at 100 and
+  forward  the CPU of a server that forwards calls, against that of the server of direct calls, at 100 and
          1000 callers
   gateway  processor time of client, gateway and server, and p50, of calls through anser gateway against direct
          ones, over Anser's protocol, in gRPC and in JSON, 100 callers; and of grpc-gateway, and with --envoy

@@ -24,7 +24,7 @@ type report struct {
 	Burn   *burning      `json:"burn,omitempty"`
 	Idle   *idling       `json:"idle,omitempty"`
 	Conns  []*connecting `json:"conns,omitempty"`
-	// The server CPU of Forward is that of the server that passes the calls on.
+	// The server CPU of Forward is that of the server that forwards the calls.
 	Forward []*comparison `json:"forward,omitempty"`
 	Gateway []*passage    `json:"gateway,omitempty"`
 }

@@ -365,7 +365,7 @@ func measureConns(o options, r *report) error {
 	return nil
 }
 
-// measureForward compares the CPU time that a server uses to pass a call on with that of the server
+// measureForward compares the CPU time that a server uses to forward a call with that of the server
 // of a direct call. Both serve the same loads in turns.
 func measureForward(o options, r *report) error {
 	s, addr, err := server()

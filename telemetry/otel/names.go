@@ -31,7 +31,7 @@ const (
 	KeyAttempt  = attribute.Key("anser.attempt")          // number of the last attempt, from 0
 	KeyStream   = attribute.Key("anser.stream")           // true for a stream
 	KeyOneway   = attribute.Key("anser.oneway")           // true for a oneway call
-	KeyForward  = attribute.Key("anser.forward")          // true for a call that a server passes on
+	KeyForward  = attribute.Key("anser.forward")          // true for a call that a server forwards
 	KeyReplayed = attribute.Key("anser.replayed")         // true for the reply of an earlier call
 	KeyTail     = attribute.Key("anser.sampled_by_tail")  // true for a span that [Tail] recorded
 	KeyQueue    = attribute.Key("anser.queue.duration")   // until a call began to run

@@ -8,7 +8,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// ServeForward is Serve for a server that passes all calls on to the server at an address.
+// ServeForward is Serve for a server that forwards all calls to the server at an address.
 func ServeForward(to string, commands io.Reader, answers io.Writer) error {
 	c, err := anser.Dial(to)
 	if err != nil {

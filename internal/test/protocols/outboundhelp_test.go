@@ -39,7 +39,7 @@ func (c connections) HandleConn(_ context.Context, s stats.ConnStats) {
 	}
 }
 
-// proxy passes the bytes of connections on, until it is silent.
+// proxy forwards the bytes of connections until it is silent.
 type proxy struct {
 	to     string
 	silent atomic.Bool

@@ -20,7 +20,7 @@ import (
 	"github.com/anser-rpc/anser/telemetry/otel"
 )
 
-// passer is a service that passes its call on.
+// passer is a service that forwards its call.
 type passer struct {
 	pb.UnimplementedTestServiceServer
 	next pb.TestServiceClient

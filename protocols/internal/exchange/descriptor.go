@@ -12,10 +12,10 @@ import (
 )
 
 // descriptorOf returns the method in a file of the program or of its contract, or nil. The files of
-// this program say nothing of a method of another one that is passed on.
-func (d *Directory) descriptorOf(t *anser.MethodType, passed bool) protoreflect.MethodDescriptor {
+// this program say nothing of a method of another one that is forwarded.
+func (d *Directory) descriptorOf(t *anser.MethodType, forwarded bool) protoreflect.MethodDescriptor {
 	name := nameOf(t)
-	if !passed {
+	if !forwarded {
 		if found, err := protoregistry.GlobalFiles.FindDescriptorByName(name); err == nil {
 			m, _ := found.(protoreflect.MethodDescriptor)
 			return m

@@ -61,9 +61,9 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// What a client sends for a method of Go types that is passed on.
-func FuzzPassed(f *testing.F) {
-	m := passedMethod(f)
+// What a client sends for a method of Go types that is forwarded.
+func FuzzForwarded(f *testing.F) {
+	m := forwardedMethod(f)
 	strictly := new(exchange.Directory).RequestJSON()
 	for _, seed := range []string{
 		`{"A":7,"B":["x"]}`, `{"A":"7"}`, `{"C":{"A":1,"C":{"\\u0044":{}}}}`, ` [ { } , [ ] ] `, "\x08\x07\x12\x01x", "\x82\xa1A\x07\xa1B\x91\xa1x", "\xdd\xff\xff\xff\xff", "\x81\xa1A\xd7\xff\x00\x00\x00\x00\x00\x00\x00\x00", "\xc0", "null",
@@ -106,8 +106,8 @@ func FuzzPassed(f *testing.F) {
 
 var packs codec.Codec = msgpack.New()
 
-// passedMethod returns a method of Go types that is passed on.
-func passedMethod(f testing.TB) *exchange.Method {
+// forwardedMethod returns a method of Go types that is forwarded.
+func forwardedMethod(f testing.TB) *exchange.Method {
 	f.Helper()
 	schema, err := json.Marshal(&contract.Schema{
 		Kind:     contract.Go,
@@ -132,7 +132,7 @@ func passedMethod(f testing.TB) *exchange.Method {
 		f.Fatal(err)
 	}
 	m := exchange.NewDirectory(s).FindName("Arith.Mul")
-	if m == nil || !m.Passed || !m.Packs || m.Mapped == nil {
+	if m == nil || !m.Forwarded || !m.Packs || m.Mapped == nil {
 		f.Fatalf("%+v", m)
 	}
 	return m

@@ -111,8 +111,8 @@ func clearMessage(v any) {
 
 // JSONCodec returns the codec of JSON for the messages of the method.
 func (m *Method) JSONCodec() codec.Codec {
-	if m.Passed {
-		return passed{JSON, m}
+	if m.Forwarded {
+		return forwarded{JSON, m}
 	}
 	if m.Mapped != nil {
 		return mappedJSON{JSON, m.Mapped}

@@ -35,15 +35,15 @@ type Method struct {
 	Mapped protoreflect.MethodDescriptor
 	// Own says that they are of type [Bytes]: the method is one of the protocol itself.
 	Own bool
-	// Passed says that they are of type [codec.Encoded]: the method is one behind a program that
-	// passes calls on. Protobuf and Mapped then say what its contract does.
-	Passed bool
-	// Packs says that messages that are passed on can be in MessagePack: they are those of Go types
+	// Forwarded says that they are of type [codec.Encoded]: the method is one behind a program that
+	// forwards calls. Protobuf and Mapped then say what its contract does.
+	Forwarded bool
+	// Packs says that messages that are forwarded can be in MessagePack: they are those of Go types
 	// or of kiss-rpc. They go on as they are, since the keys that a Go type has in MessagePack need
 	// not be those of its contract.
 	Packs bool
 
-	request shape // of a method that is passed on
+	request shape // of a method that is forwarded
 	single  bool  // its reply is a tuple with one value
 }
 
@@ -120,18 +120,18 @@ func (d *Directory) add(in *map[string]*Method, key, name string) *Method {
 	if !ok {
 		return nil
 	}
-	m := &Method{MethodType: t, Protobuf: isProtobuf(t.Request) && isProtobuf(t.Reply), Passed: t.Request == encodedType}
-	if m.Descriptor = d.descriptorOf(&t, m.Passed); m.Descriptor != nil {
+	m := &Method{MethodType: t, Protobuf: isProtobuf(t.Request) && isProtobuf(t.Reply), Forwarded: t.Request == encodedType}
+	if m.Descriptor = d.descriptorOf(&t, m.Forwarded); m.Descriptor != nil {
 		options, _ := m.Descriptor.Options().(*descriptorpb.MethodOptions)
 		m.Safe = options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
 	}
 	m.Name = name // an alias is counted
 	m.Own = t.Request == reflect.TypeFor[Bytes]()
-	m.Protobuf = m.Protobuf || m.Own || m.Passed && m.Descriptor != nil
+	m.Protobuf = m.Protobuf || m.Own || m.Forwarded && m.Descriptor != nil
 	if !m.Protobuf {
 		m.Mapped = mappedOf(&t)
 	}
-	if m.Passed {
+	if m.Forwarded {
 		m.learn()
 	}
 	d.mu.Lock()
@@ -193,8 +193,8 @@ func (m *Method) ProtobufCodec() codec.Codec {
 	switch {
 	case m.Own:
 		return codecOfBytes{Protobuf}
-	case m.Passed:
-		return passed{Protobuf, m}
+	case m.Forwarded:
+		return forwarded{Protobuf, m}
 	}
 	if m.Mapped != nil {
 		return mapped{JSON, m.Mapped}

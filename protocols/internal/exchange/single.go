@@ -56,7 +56,7 @@ func singleJSON(text []byte) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// hasSingle reports whether the reply of a method that is passed on is a tuple with one value.
+// hasSingle reports whether the reply of a method that is forwarded is a tuple with one value.
 func hasSingle(s *contract.Schema, of *contract.Method) bool {
 	m := s.Message(of.Reply)
 	return m != nil && m.Form == contract.InOrder && len(m.Fields) == 1 && jsonschema.IsTuple(m)

@@ -247,7 +247,7 @@ func (c *Conn) completeLocked(st *stream) *wire.ErrorBody {
 	return nil
 }
 
-// headerMessageLocked passes the headers of a stream on to stubs of other frameworks.
+// headerMessageLocked forwards the headers of a stream to stubs of other frameworks.
 func (c *Conn) headerMessageLocked(st *stream) {
 	payload, err := proto.Marshal(stubwire.HeaderMessage(st.headers))
 	if err != nil || c.client.MaxFrame < uint64(len(payload)+wire.DataSize) {

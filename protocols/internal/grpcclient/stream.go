@@ -272,7 +272,7 @@ func (c *Conn) recycleLocked(st *stream) {
 	}
 }
 
-// forwardLocked passes the messages of a stream on, as far as the client accepts them, and returns
+// forwardLocked forwards the messages of a stream, as far as the client accepts them, and returns
 // the rest.
 func (c *Conn) forwardLocked(st *stream, p []byte) (rest []byte, fault *wire.ErrorBody) {
 	st.held = false

@@ -119,7 +119,7 @@ func (h *calls) decode(m *exchange.Method, params json.RawMessage, into any) *an
 		params = json.RawMessage("{}")
 	}
 	var e *anser.Error
-	if params[0] != '[' || !m.Passed || m.TakesList() { // a message that is passed on is not decoded here
+	if params[0] != '[' || !m.Forwarded || m.TakesList() { // a message that is forwarded is not decoded here
 		if e = m.Decode(h.methods.RequestJSON(), params, into); e == nil || params[0] != '[' {
 			return e
 		}

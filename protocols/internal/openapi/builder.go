@@ -141,8 +141,8 @@ func (b *builder) schemaOf(m *exchange.Method, to jsonschema.Direction) *Schema 
 		t, elements = m.Reply, m.Results
 	}
 	about := hintOf(m, to)
-	if m.Passed {
-		return b.passed(m, to)
+	if m.Forwarded {
+		return b.forwarded(m, to)
 	}
 	switch v := reflect.New(t).Interface().(type) {
 	case proto.Message:
@@ -160,8 +160,8 @@ func (b *builder) schemaOf(m *exchange.Method, to jsonschema.Direction) *Schema 
 	return b.goType(t, to, true, about)
 }
 
-// passed returns the schema of encoded messages, of which only the contract is known.
-func (b *builder) passed(m *exchange.Method, to jsonschema.Direction) *Schema {
+// forwarded returns the schema of encoded messages, of which only the contract is known.
+func (b *builder) forwarded(m *exchange.Method, to jsonschema.Direction) *Schema {
 	d := m.Input()
 	if to == reply {
 		d = m.Output()

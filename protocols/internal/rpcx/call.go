@@ -37,7 +37,7 @@ var (
 
 // codecOf returns the codec of a serialization for the messages of a method, or nil.
 func codecOf(s rpcxwire.Serialization, m *exchange.Method) codec.Codec {
-	if m != nil && m.Passed && (s == rpcxwire.Raw || s == rpcxwire.MessagePack && !m.Packs) {
+	if m != nil && m.Forwarded && (s == rpcxwire.Raw || s == rpcxwire.MessagePack && !m.Packs) {
 		return nil // it cannot be translated
 	}
 	switch s {
@@ -56,8 +56,8 @@ func codecOf(s rpcxwire.Serialization, m *exchange.Method) codec.Codec {
 	return nil
 }
 
-// passedForms returns the serializations of a method that is passed on.
-func passedForms(m *exchange.Method) string {
+// forwardedForms returns the serializations of a method that is forwarded.
+func forwardedForms(m *exchange.Method) string {
 	if m.Packs {
 		return "MessagePack, JSON or protobuf"
 	}
@@ -94,7 +94,7 @@ func (c *conn) begin(h *rpcxwire.Head, f *rpcxwire.Front) (*request, *anser.Erro
 	case q.method != nil && q.method.Own:
 		return q, q.reject(anser.Unimplemented, "method %q is not served to rpcx clients", name)
 	case q.codec == nil && h.Serialization < rpcxwire.Thrift && q.method != nil:
-		return q, q.reject(anser.Unimplemented, "%v is not served for method %q, which a gateway passes on: use %s (client.Option.SerializeType)", h.Serialization, name, passedForms(q.method))
+		return q, q.reject(anser.Unimplemented, "%v is not served for method %q, which a gateway forwards: use %s (client.Option.SerializeType)", h.Serialization, name, forwardedForms(q.method))
 	case q.codec == nil:
 		return q, q.reject(anser.Unimplemented, "%v is not served: use MessagePack, JSON, protobuf or raw bytes (client.Option.SerializeType)", h.Serialization)
 	case f.Payload > c.most: // Admit says it, in the words of the server

@@ -289,7 +289,7 @@ func (c *call) deliver(payload []byte, packed bool) bool {
 	}
 }
 
-// deliverHeaders passes the headers of a stream on to stubs of other frameworks.
+// deliverHeaders forwards the headers of a stream to stubs of other frameworks.
 func (c *call) deliverHeaders(a *answer) {
 	if !c.accepts || !c.isStream || c.codec != codecProtobuf {
 		return

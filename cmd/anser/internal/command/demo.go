@@ -35,7 +35,7 @@ A stock server of rpcx (Prices.Of), and a stock client of rpcx that calls arith 
 are among them if their program is there: see --rpcx.
 
 While it runs, "anser ls", "anser describe arith", and "anser call" work in a second terminal. One
-address speaks all protocols and passes calls on to the instances: the demo prints lines for curl,
+address speaks all protocols and forwards calls to the instances: the demo prints lines for curl,
 grpcurl and a browser, which shows the methods, and what agents may call as tools. If its usual
 port is taken, it is a free one, and the demo says so.
 Every process has an admin page, which "anser top" and "anser tail" read, and metrics for Prometheus,

@@ -211,7 +211,7 @@ var (
 )
 
 func (p *probe) speaksHTTP() {
-	p.add("handshake", Fail, "if calls of Anser must reach it, dial the server itself, or a proxy that passes TCP on", "the port speaks HTTP/1.1, not Anser")
+	p.add("handshake", Fail, "if calls of Anser must reach it, dial the server itself, or a proxy that forwards TCP", "the port speaks HTTP/1.1, not Anser")
 }
 
 // strange reports a port that does not speak Anser's protocol.

@@ -120,7 +120,7 @@ func (r *run) repeatable(method string) string {
 	for i, t := range r.o.Targets {
 		m, _ := r.method(i, method)
 		switch {
-		case m == nil && i > 0: // a gateway passes calls on that it does not describe
+		case m == nil && i > 0: // a gateway forwards calls that it does not describe
 			return t.Name + " does not describe it"
 		case m == nil:
 			continue

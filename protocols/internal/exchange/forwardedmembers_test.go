@@ -9,7 +9,7 @@ import (
 
 // To look for members that a request does not have costs no allocations.
 func TestMembersAllocate(t *testing.T) {
-	m, data := passedMethod(t), []byte(`{"A":7,"B":["x","y"],"C":{"A":8,"C":{"A":9}},"D":{"x":{"A":1},"y":{}}}`)
+	m, data := forwardedMethod(t), []byte(`{"A":7,"B":["x","y"],"C":{"A":8,"C":{"A":9}},"D":{"x":{"A":1},"y":{}}}`)
 	decode := func(c codec.Codec) float64 {
 		var in codec.Encoded
 		return testing.AllocsPerRun(100, func() {

@@ -37,7 +37,7 @@ func (m *Method) Input() protoreflect.MessageDescriptor { return m.message(m.Req
 func (m *Method) Output() protoreflect.MessageDescriptor { return m.message(m.Reply, false) }
 
 func (m *Method) message(t reflect.Type, input bool) protoreflect.MessageDescriptor {
-	if m.Passed {
+	if m.Forwarded {
 		of := m.Descriptor
 		if !m.Protobuf {
 			of = m.Mapped
@@ -60,7 +60,7 @@ func (m *Method) message(t reflect.Type, input bool) protoreflect.MessageDescrip
 // NewMessage returns an empty request in protobuf for v, the new request of a call: v itself, or
 // for an encoded one a message that Pack encodes. It returns nil if v is neither.
 func (m *Method) NewMessage(v any) proto.Message {
-	if m.Passed && m.Protobuf {
+	if m.Forwarded && m.Protobuf {
 		return dynamicpb.NewMessage(m.Input())
 	}
 	msg, _ := v.(proto.Message)
@@ -93,15 +93,15 @@ func (m *Method) Unpacked(v any) (proto.Message, error) {
 
 var errForm = errors.New("the message has another encoding than its method")
 
-// passed is JSON, protobuf or MessagePack of messages that stay encoded. The client's encoding is
-// translated to that of the method if they differ; MessagePack is not.
-type passed struct {
+// forwarded is JSON, protobuf or MessagePack of messages that stay encoded. The client's encoding
+// is translated to that of the method if they differ; MessagePack is not.
+type forwarded struct {
 	codec.Codec
 	method *Method
 }
 
 // Unmarshal takes a request.
-func (p passed) Unmarshal(data []byte, v any) error {
+func (p forwarded) Unmarshal(data []byte, v any) error {
 	e, ok := v.(*codec.Encoded)
 	if !ok {
 		return fmt.Errorf("cannot decode into a %T: want a *codec.Encoded", v)
@@ -159,7 +159,7 @@ func checkJSON(data []byte) error {
 }
 
 // checkPack returns an error unless data is a MessagePack value that can go on.
-func (p passed) checkPack(data []byte) error {
+func (p forwarded) checkPack(data []byte) error {
 	if !p.method.Packs {
 		return errForm
 	}
@@ -170,7 +170,7 @@ var errNoDescriptor = errors.New("the message has no form in protobuf")
 
 // numbers returns a copy of a JSON text with numbers for the strings in which code for protobuf
 // writes integers of 64 bits, if there are any.
-func (p passed) numbers(text []byte) []byte {
+func (p forwarded) numbers(text []byte) []byte {
 	if p.method.Mapped == nil || !hasDigits(text) || !hasLong(p.method.Mapped.Input(), nil) {
 		return bytes.Clone(text)
 	}
@@ -216,7 +216,7 @@ func hasLong(d protoreflect.MessageDescriptor, seen []protoreflect.FullName) boo
 }
 
 // Append encodes a reply.
-func (p passed) Append(dst []byte, v any) ([]byte, error) {
+func (p forwarded) Append(dst []byte, v any) ([]byte, error) {
 	e, ok := v.(*codec.Encoded)
 	if !ok || e == nil {
 		return dst, fmt.Errorf("cannot encode a %T: want a *codec.Encoded", v)
@@ -255,8 +255,8 @@ func (p passed) Append(dst []byte, v any) ([]byte, error) {
 // codecOf returns the codec for the messages of the method: for encoded ones it is one that keeps
 // them so.
 func (m *Method) codecOf(c codec.Codec) codec.Codec {
-	if _, is := c.(passed); m.Passed && !is {
-		return passed{c, m}
+	if _, is := c.(forwarded); m.Forwarded && !is {
+		return forwarded{c, m}
 	}
 	return c
 }

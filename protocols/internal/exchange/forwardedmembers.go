@@ -31,7 +31,7 @@ type shaper struct {
 	made   map[string]*shapedMessage
 }
 
-// learn remembers what the contract of a method that is passed on in JSON says of its messages.
+// learn remembers what the contract of a method that is forwarded in JSON says of its messages.
 func (m *Method) learn() {
 	if m.Contract == nil || m.Protobuf {
 		return
