@@ -270,7 +270,7 @@ func TestMaxStreams(t *testing.T) {
 		st := open(t, context.Background(), c, "Chat.Talk")
 		say(t, st, "there is room again")
 		hear(t, st, "there is room again")
-		if _, err := call(context.Background(), c, "Echo.Say", "calls are no streams"); err != nil {
+		if _, err := call(context.Background(), c, "Echo.Say", "calls are not streams"); err != nil {
 			t.Error(err)
 		}
 	})

@@ -50,7 +50,7 @@ func (c *callerHalf) streamFrame(h wire.Header, body []byte) error {
 func (c *callerHalf) notAStream(k *call, h wire.Header, body []byte) error {
 	err := c.streams.ignore(h, body, true)
 	if c.withdraw(k) {
-		k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %s for a call that is no stream", h.Type)
+		k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %s for a call that is not a stream", h.Type)
 		k.over()
 	}
 	return err

@@ -112,7 +112,7 @@ func repeated(n int, frame []byte) (frames [][]byte) {
 	return frames
 }
 
-// endWith is an END frame with a body that is no metadata.
+// endWith is an END frame with a body that is not metadata.
 func endWith(body string) []byte {
 	return append(wire.AppendHeader(nil, wire.Header{Type: wire.TypeEnd, ID: 1, Length: uint32(len(body))}), body...)
 }

@@ -141,7 +141,7 @@ func (shouter) Append(dst, src []byte) ([]byte, error) {
 
 func (shouter) Decompress(dst, src []byte, _ int) ([]byte, error) {
 	if len(src) == 0 || src[0] != '!' {
-		return dst, errors.New("that is no shout")
+		return dst, errors.New("that is not a shout")
 	}
 	return append(dst, src[1:]...), nil
 }

@@ -61,7 +61,7 @@ func TestClientGivesASilentServerUp(t *testing.T) {
 	})
 }
 
-// An open call is no sign of life.
+// An open call is not a sign of life.
 func TestClientGivesASilentServerUpDuringACall(t *testing.T) {
 	for name, opt := range map[string]func() (context.Context, context.CancelFunc){
 		"plain":      func() (context.Context, context.CancelFunc) { return context.Background(), func() {} },

@@ -70,7 +70,7 @@ func (inv *Invocation) changeable() *callOptions {
 // before they are sent. A message belongs to the stream: f must not change it, or keep it or
 // anything that it points to. f runs on the goroutine of the handler that receives or sends, so
 // calls of it may be concurrent if the handler uses several. Only the last f that was given is
-// called. It does nothing for a call that is no stream, on a client, and for a stream that is
+// called. It does nothing for a call that is not a stream, on a client, and for a stream that is
 // forwarded (see [Forward]).
 func (inv *Invocation) OnMessage(f func(message any, sent bool)) { inv.messages = f }
 

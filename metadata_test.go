@@ -159,8 +159,8 @@ func TestTraceAndPriority(t *testing.T) {
 			t.Errorf("%s: %+v", method, s)
 		}
 	}
-	// Ids of zeros are no trace: neither on the wire nor in a context, where they end the incoming
-	// trace.
+	// Ids of zeros are not a trace: neither on the wire nor in a context, where they end the
+	// incoming trace.
 	for _, none := range []anser.Trace{{}, {TraceID: trace.TraceID}, {SpanID: trace.SpanID, Flags: 1}} {
 		if _, err := call(anser.WithTrace(ctx, none), c, "Spy.Look", ""); err != nil {
 			t.Fatal(err)

@@ -76,7 +76,7 @@ type ProtocolCall struct {
 	sum      *uint64 // of the request of a call with a key; nil: not known yet
 	repeated bool
 
-	stream *foreignStream // nil: the method is no stream
+	stream *foreignStream // nil: the method is not a stream
 
 	// Owned by the goroutine that runs the call.
 	request any
@@ -200,7 +200,7 @@ func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, ref
 	case n.method.converse != nil && !r.Stream:
 		return nil, refusal(Unimplemented, "method %q is a stream, which this protocol does not carry", r.Method)
 	case n.method.converse == nil && r.Stream:
-		return nil, refusal(Unimplemented, "method %q is no stream", r.Method)
+		return nil, refusal(Unimplemented, "method %q is not a stream", r.Method)
 	case n.method.only != nil && (r.Codec == nil || !n.method.only[r.Codec.ID()]):
 		return nil, refusal(Unimplemented, "method %q does not take the codec of this protocol: it takes %s", r.Method, srv.codecNames(n.method.only))
 	case r.IdempotencyKey != "":

@@ -186,7 +186,7 @@ func (c *calleeHalf) streamFrame(s *reading, h wire.Header, body []byte) error {
 	switch {
 	case st == nil:
 		if err = c.streams.ignore(h, body, true); err == nil {
-			err = streamError(wire.InvalidArgument, h.Type.String()+" for a call that is no stream")
+			err = streamError(wire.InvalidArgument, h.Type.String()+" for a call that is not a stream")
 		}
 	case h.Type == wire.TypeData:
 		err = st.accept(&s.reader, h, body)

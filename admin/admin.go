@@ -99,7 +99,7 @@ func AllowHosts(hosts ...string) Option {
 	return func(o *options) error {
 		for _, h := range hosts {
 			if h == "" || strings.ContainsAny(h, "/:@ ") {
-				return fmt.Errorf("admin.AllowHosts: %q is no host: use a name such as \"app.example\", without scheme and port", h)
+				return fmt.Errorf("admin.AllowHosts: %q is not a host: use a name such as \"app.example\", without scheme and port", h)
 			}
 		}
 		o.hosts = append(o.hosts, hosts...)

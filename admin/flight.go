@@ -30,7 +30,7 @@ const (
 )
 
 // FlightRecorder keeps a trace of the last seconds of the process with [trace.FlightRecorder], and
-// saves it when a call that is no stream takes at least slower, at most once per the time every.
+// saves it when a call that is not a stream takes at least slower, at most once per the time every.
 // The last four recordings, of about 8 MiB each, can be downloaded from the page for "go tool
 // trace"; they are kept in memory. Recording costs a few percent of the processor. A process has
 // one recorder at a time.

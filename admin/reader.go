@@ -43,7 +43,7 @@ func (r *Reader) Document(ctx context.Context, address, page string) (*Document,
 	defer answer.Body.Close()
 	var d Document
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxDocument)).Decode(&d); err != nil {
-		return nil, fmt.Errorf("%s is no admin page: %w", named(address), err)
+		return nil, fmt.Errorf("%s is not an admin page: %w", named(address), err)
 	}
 	if d.Format != Format {
 		return nil, fmt.Errorf("the admin page at %s has the format %d, and this program reads %d: use the same version of Anser", named(address), d.Format, Format)
@@ -138,7 +138,7 @@ func pageURL(address string) (*url.URL, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no address of an admin page: use host:port or a URL such as http://127.0.0.1:8971/", named(address))
+		return nil, fmt.Errorf("%q is not an address of an admin page: use host:port or a URL such as http://127.0.0.1:8971/", named(address))
 	}
 	return u, nil
 }

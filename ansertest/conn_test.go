@@ -115,7 +115,7 @@ func TestDeadlines(t *testing.T) {
 		}
 		var timeout net.Error
 		if !errors.As(err, &timeout) || !timeout.Timeout() {
-			t.Fatalf("%T is no timeout", err)
+			t.Fatalf("%T is not a timeout", err)
 		}
 		client.Close()
 	})

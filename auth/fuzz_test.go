@@ -107,7 +107,7 @@ func FuzzPolicy(f *testing.F) {
 		}
 		var rules auth.Rules
 		if err := json.Unmarshal(doc, &rules); err != nil {
-			t.Fatalf("what is taken is no document: %v", err)
+			t.Fatalf("what is taken is not a document: %v", err)
 		}
 		written, err := json.Marshal(rules)
 		if err != nil {
@@ -148,7 +148,7 @@ func FuzzTokens(f *testing.F) {
 			Tokens []auth.Grant `json:"tokens"`
 		}
 		if err := json.Unmarshal(doc, &in); err != nil {
-			t.Fatalf("what is taken is no document: %v", err)
+			t.Fatalf("what is taken is not a document: %v", err)
 		}
 		var want *auth.Grant
 		for i, g := range in.Tokens {
@@ -188,7 +188,7 @@ func FuzzKeys(f *testing.F) {
 			Keys []auth.Key `json:"keys"`
 		}
 		if err := json.Unmarshal(doc, &in); err != nil {
-			t.Fatalf("what is taken is no document: %v", err)
+			t.Fatalf("what is taken is not a document: %v", err)
 		}
 		for i, k := range in.Keys {
 			id, err := s.Authenticate(context.Background(), &anser.AuthRequest{Scheme: auth.SchemeSigned, Data: signature(t, k, time.Now(), uint64(i))})
@@ -244,7 +244,7 @@ func FuzzRevocations(f *testing.F) {
 		}
 		now, err := x509.ParseRevocationList(der)
 		if err != nil {
-			t.Fatalf("what is taken is no list: %v", err)
+			t.Fatalf("what is taken is not a list: %v", err)
 		}
 		if !bytes.Equal(now.RawIssuer, original.RawIssuer) {
 			return // it belongs to another issuer

@@ -96,7 +96,7 @@ func (c *call) outgoing() (context.Context, error) {
 func messageOf(msg any) (proto.Message, error) {
 	m, ok := msg.(proto.Message)
 	if !ok {
-		return nil, connect.Errorf(connect.CodeInternal, "connectstubs: %T is no protobuf message: calls carry nothing else", msg)
+		return nil, connect.Errorf(connect.CodeInternal, "connectstubs: %T is not a protobuf message: calls carry nothing else", msg)
 	}
 	return m, nil
 }

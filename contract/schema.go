@@ -301,10 +301,10 @@ func (s *Schema) checkService(v *Service, types map[string]string, define func(w
 			return err
 		}
 		if types[m.Request] != "message" {
-			return fmt.Errorf("contract: method %s.%s takes %q, which is no message of the schema", v.Name, m.Name, m.Request)
+			return fmt.Errorf("contract: method %s.%s takes %q, which is not a message of the schema", v.Name, m.Name, m.Request)
 		}
 		if types[m.Reply] != "message" && !(m.Oneway && m.Reply == "") {
-			return fmt.Errorf("contract: method %s.%s returns %q, which is no message of the schema", v.Name, m.Name, m.Reply)
+			return fmt.Errorf("contract: method %s.%s returns %q, which is not a message of the schema", v.Name, m.Name, m.Reply)
 		}
 	}
 	return nil

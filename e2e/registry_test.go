@@ -124,7 +124,7 @@ func (w *watcher) waitFor(instances []*process) {
 
 // keeps checks for the duration that the registry's list does not change, and reports the result.
 // The result is not useful if the machine was paused for so long that leases may have expired,
-// which is no failure.
+// which is not a failure.
 func (w *watcher) keeps(instances []*process, d time.Duration) (kept, useful bool) {
 	w.t.Helper()
 	want := addresses(instances)

@@ -39,7 +39,7 @@ func (c Checksum) String() string {
 
 func (c Checksum) apply(o *options) {
 	if c > CRC32C {
-		o.fault("%v is no checksum: use filetransfer.SHA256 or filetransfer.CRC32C", c)
+		o.fault("%v is not a checksum: use filetransfer.SHA256 or filetransfer.CRC32C", c)
 	}
 	o.checksum = c
 }

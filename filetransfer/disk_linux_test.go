@@ -61,7 +61,7 @@ func TestPipeIsNoFile(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(s.dir, "pipe"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, get(t, s.client, "pipe"), anser.FailedPrecondition, "no file")
+	wantCode(t, get(t, s.client, "pipe"), anser.FailedPrecondition, "not a file")
 }
 
 func TestPermission(t *testing.T) {

@@ -151,7 +151,7 @@ func (g *getting) openPart(local string) (*os.File, error) {
 	}
 	part := filepath.Join(filepath.Dir(local), partPrefix+idOf("get", g.head.Path, filepath.Base(local))+partSuffix)
 	if info, err := os.Lstat(part); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q, where the unfinished file belongs, is no file: remove it", part)
+		return nil, fmt.Errorf("%q, where the unfinished file belongs, is not a file: remove it", part)
 	}
 	return os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o666)
 }

@@ -188,6 +188,6 @@ func TestPartIsALink(t *testing.T) {
 	}
 	defer stream.Close()
 	_, err = stream.Recv()
-	wantCode(t, err, anser.FailedPrecondition, "no file")
+	wantCode(t, err, anser.FailedPrecondition, "not a file")
 	s.want("precious", []byte("precious"))
 }

@@ -38,7 +38,7 @@ func Put(ctx context.Context, c *anser.Client, local, remote string, opts ...Opt
 	case err != nil:
 		return Result{}, fmt.Errorf("filetransfer: put %q: %w", local, err)
 	case !info.Mode().IsRegular():
-		return Result{}, fmt.Errorf("filetransfer: put %q: it is no file: name one", local)
+		return Result{}, fmt.Errorf("filetransfer: put %q: it is not a file: name one", local)
 	}
 	p, err := newPutting(c, f, info.Size(), remote, opts)
 	if err != nil {

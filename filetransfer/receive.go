@@ -242,7 +242,7 @@ func (u *upload) openPart() (err error) {
 		}
 	}
 	if info, err := u.root.Lstat(u.part); err == nil && !info.Mode().IsRegular() {
-		return anser.Errorf(anser.FailedPrecondition, "%q, where the unfinished file belongs, is no file: remove it", u.part)
+		return anser.Errorf(anser.FailedPrecondition, "%q, where the unfinished file belongs, is not a file: remove it", u.part)
 	}
 	if u.file, err = u.root.OpenFile(u.part, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

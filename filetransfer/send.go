@@ -125,7 +125,7 @@ func checkRegular(p string, info fs.FileInfo) error {
 	case info.IsDir():
 		return anser.Errorf(anser.FailedPrecondition, "%q is a folder: name a file in it", p)
 	case !info.Mode().IsRegular():
-		return anser.Errorf(anser.FailedPrecondition, "%q is no file", p)
+		return anser.Errorf(anser.FailedPrecondition, "%q is not a file", p)
 	}
 	return nil
 }

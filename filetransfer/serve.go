@@ -225,7 +225,7 @@ func (v *Service) openFolder(dir string) (*os.File, error) {
 		return nil, explain(err, "list", dir)
 	}
 	if !info.IsDir() {
-		return nil, anser.Errorf(anser.FailedPrecondition, "list %q: it is no folder", dir)
+		return nil, anser.Errorf(anser.FailedPrecondition, "list %q: it is not a folder", dir)
 	}
 	f, err := v.root.Open(dir)
 	return f, explain(err, "list", dir)

@@ -157,7 +157,7 @@ func (p *forwarded) send(in, out *anser.DynamicStream, all bool, cancel func()) 
 		case io.EOF:
 			all = true
 		default:
-			cancel() // the client is gone, or has sent what is no message
+			cancel() // the client is gone, or has sent what is not a message
 			return err
 		}
 	}

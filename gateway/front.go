@@ -55,7 +55,7 @@ func newTransport() *http.Transport {
 	}
 }
 
-// proxyMethod is the name under which requests that are no calls are counted and limited. In
+// proxyMethod is the name under which requests that are not calls are counted and limited. In
 // policies it is Gateway.Proxy.
 const proxyMethod = "gateway/Gateway.Proxy"
 
@@ -187,7 +187,7 @@ func (g *Gateway) nameCaller(ctx context.Context, h http.Header) {
 	}
 }
 
-// notFound answers the requests that are no calls, and that no route matches.
+// notFound answers the requests that are not calls, and that no route matches.
 func (g *Gateway) notFound() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.counts.refused.Add(1)

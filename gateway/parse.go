@@ -120,7 +120,7 @@ func (r *reader) check(path string, n *yaml.Node, t reflect.Type, depth int) {
 		r.add(n, "%s: want a single value", path)
 	default:
 		if err := n.Decode(reflect.New(t).Interface()); err != nil {
-			r.add(n, "%s: %q is no %s", path, n.Value, nameOf(t))
+			r.add(n, "%s: %q is not %s", path, n.Value, nameOf(t))
 		}
 	}
 }
@@ -129,11 +129,11 @@ func (r *reader) check(path string, n *yaml.Node, t reflect.Type, depth int) {
 func nameOf(t reflect.Type) string {
 	switch {
 	case t.String() == "time.Duration":
-		return "time, such as 250ms or 10s"
+		return "a time, such as 250ms or 10s"
 	case t.Kind() == reflect.Int:
-		return "whole number"
+		return "a whole number"
 	case t.Kind() == reflect.Float64:
-		return "number"
+		return "a number"
 	case t.Kind() == reflect.Bool:
 		return "true or false"
 	}

@@ -50,7 +50,7 @@ func TestParseMistakes(t *testing.T) {
 	expired, key := transporttest.Write(t, dir, "old", transporttest.NewAuthority(t).Issue(t, -time.Minute, "old.example"))
 	for text, want := range map[string]string{
 		"lisen: x":                  `g.yaml:1: unknown key "lisen": did you mean "listen"?`,
-		"timeout: soon":             `g.yaml:1: timeout: "soon" is no time, such as 250ms or 10s`,
+		"timeout: soon":             `g.yaml:1: timeout: "soon" is not a time, such as 250ms or 10s`,
 		"services: arith":           `g.yaml:1: services: want a list`,
 		"mcp: {}":                   `g.yaml:1: no method is a tool: allow some, such as Orders.Get*`,
 		"mcp: {allow: [\"!A.B\"]}":  `g.yaml:1: no method is a tool`,
@@ -93,9 +93,9 @@ func TestParseMistakes(t *testing.T) {
 		"a: &x 1\nb: *x":                               `unknown key "a"`,
 		"{":                                            "g.yaml: ",
 		"- 1":                                          "want keys with values",
-		"limits: {caller: {per_second: many}}":         `"many" is no number`,
+		"limits: {caller: {per_second: many}}":         `"many" is not a number`,
 		"record: {share: 2}":                           "g.yaml:1: no Dir",
-		"record: {dir: x, methods: ['[']}":             `g.yaml:1: "[" is no pattern`,
+		"record: {dir: x, methods: ['[']}":             `g.yaml:1: "[" is not a pattern`,
 		"retries: {ratio: 2}":                          "want a ratio from 0 to 1",
 	} {
 		_, err := gateway.Parse("g.yaml", []byte(text))

@@ -65,7 +65,7 @@ func (m *mistakes) record(r *Record) {
 	}
 	for i, pattern := range r.Methods {
 		if _, err := path.Match(pattern, ""); err != nil {
-			m.add(fmt.Sprintf("record.methods[%d]", i), "%q is no pattern: use * for any characters, as in Orders.*", pattern)
+			m.add(fmt.Sprintf("record.methods[%d]", i), "%q is not a pattern: use * for any characters, as in Orders.*", pattern)
 		}
 	}
 }

@@ -197,7 +197,7 @@ func describeFiles(files *protoregistry.Files, services []string) (*description,
 		}
 		service, ok := found.(protoreflect.ServiceDescriptor)
 		if !ok {
-			return nil, fmt.Errorf("%s is no service", name)
+			return nil, fmt.Errorf("%s is not a service", name)
 		}
 		text, err := json.Marshal(protocontract.FromService(service))
 		if err != nil {

@@ -126,7 +126,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// Requests that are no calls go to HTTP servers, with their headers, events as they come, and
+// Requests that are not calls go to HTTP servers, with their headers, events as they come, and
 // upgrades.
 func TestProxy(t *testing.T) {
 	next := make(chan struct{})

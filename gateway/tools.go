@@ -20,7 +20,7 @@ func (m *MCP) forTools() *MCP {
 	return &out
 }
 
-// other serves the requests that are no calls, and that no route matches.
+// other serves the requests that are not calls, and that no route matches.
 func (g *Gateway) other() http.Handler {
 	none := g.notFound()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -587,7 +587,7 @@ func TestRegistrationMistakes(t *testing.T) {
 		"the login's alias": s.Alias(netrpc.LoginMethod, "Arith.Add"),
 	} {
 		if err == nil {
-			t.Errorf("%s is no mistake", name)
+			t.Errorf("%s is not a mistake", name)
 		}
 	}
 	if err := s.RegisterName("Visible", new(hidden)); err != nil {

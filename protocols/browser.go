@@ -32,14 +32,14 @@ func checkOrigin(origin string) error {
 	}
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme == "" || u.Host == "" {
-		return fmt.Errorf("protocols.AllowOrigins: %q is no origin: use for example \"https://app.example\", or \"*\" for all", origin)
+		return fmt.Errorf("protocols.AllowOrigins: %q is not an origin: use for example \"https://app.example\", or \"*\" for all", origin)
 	}
 	host := strings.ToLower(u.Host)
 	if port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; port != "" {
 		host = strings.TrimSuffix(host, port)
 	}
 	if want := u.Scheme + "://" + host; origin != want {
-		return fmt.Errorf("protocols.AllowOrigins: %q is no origin as browsers send it: use %q", origin, want)
+		return fmt.Errorf("protocols.AllowOrigins: %q is not an origin as browsers send it: use %q", origin, want)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func AllowHosts(hosts ...string) Option {
 	return func(o *options) {
 		for _, host := range hosts {
 			if host == "" || strings.ContainsAny(host, "/:@ ") {
-				o.errs = append(o.errs, fmt.Errorf("protocols.AllowHosts: %q is no host: use a name such as \"app.example\", without scheme and port", host))
+				o.errs = append(o.errs, fmt.Errorf("protocols.AllowHosts: %q is not a host: use a name such as \"app.example\", without scheme and port", host))
 			}
 		}
 		o.hosts = append(o.hosts, hosts...)

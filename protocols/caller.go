@@ -117,7 +117,7 @@ func (c *Caller) Call(ctx context.Context, method string, message []byte) ([]byt
 func (c *Caller) Stream(ctx context.Context, method string, message []byte, each func(message []byte) error) error {
 	m, call, fault := c.prepare(method, message)
 	if fault == nil && (!m.Stream || m.ClientStream) {
-		fault = anser.Refuse(anser.InvalidArgument, "the method %s is no stream of the server alone", method)
+		fault = anser.Refuse(anser.InvalidArgument, "the method %s is not a stream of the server alone", method)
 	}
 	if fault != nil {
 		return fault

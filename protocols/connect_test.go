@@ -396,7 +396,7 @@ func TestWebNames(t *testing.T) {
 func TestWebOptions(t *testing.T) {
 	for _, transport := range []anser.Transports{protocols.Connect(nil), protocols.GRPCWeb(protocols.CallWithGet("a.B.C"))} {
 		if _, err := anser.Dial("http://127.0.0.1:1", transport); err == nil {
-			t.Error("a wrong option is no error")
+			t.Error("a wrong option is not an error")
 		}
 	}
 	// A signature is of Anser's own handshake.

@@ -55,7 +55,7 @@ type options struct {
 	errs           []error
 }
 
-// Handler serves requests that are no calls, such as a page or metrics. Without it they are
+// Handler serves requests that are not calls, such as a page or metrics. Without it they are
 // answered with 404.
 func Handler(h http.Handler) Option {
 	return func(o *options) {
@@ -161,7 +161,7 @@ func (p *httpProtocol) Name() string { return "HTTP" }
 
 func (p *httpProtocol) NextProtos() []string { return []string{"h2", "http/1.1"} }
 
-// beginnings are those of requests whose target is no path: of HTTP/1.1, and the HTTP/2 preface.
+// beginnings are those of requests whose target is not a path: of HTTP/1.1, and the HTTP/2 preface.
 var beginnings = [...]string{"OPTIONS *", "CONNECT ", h2.Preface[:16]}
 
 // connectRPC is how net/rpc clients begin in DialHTTP, which is left to package netrpc.

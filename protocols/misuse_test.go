@@ -18,13 +18,13 @@ func TestMisuse(t *testing.T) {
 	}{
 		"nil":                      {nil, "an option of protocols.HTTP is nil"},
 		"Handler nil":              {protocols.Handler(nil), "protocols.Handler: the handler is nil"},
-		"AllowOrigins empty":       {protocols.AllowOrigins(""), `protocols.AllowOrigins: "" is no origin`},
-		"AllowOrigins host":        {protocols.AllowOrigins("app.example"), `"app.example" is no origin`},
-		"AllowOrigins with a path": {protocols.AllowOrigins("https://app.example/"), `"https://app.example/" is no origin`},
+		"AllowOrigins empty":       {protocols.AllowOrigins(""), `protocols.AllowOrigins: "" is not an origin`},
+		"AllowOrigins host":        {protocols.AllowOrigins("app.example"), `"app.example" is not an origin`},
+		"AllowOrigins with a path": {protocols.AllowOrigins("https://app.example/"), `"https://app.example/" is not an origin`},
 		"AllowOrigins capitals":    {protocols.AllowOrigins("https://App.example"), `use "https://app.example"`},
-		"AllowHosts empty":         {protocols.AllowHosts(""), `protocols.AllowHosts: "" is no host`},
-		"AllowHosts URL":           {protocols.AllowHosts("http://app.example"), `"http://app.example" is no host`},
-		"AllowHosts with a port":   {protocols.AllowHosts("app.example:80"), `"app.example:80" is no host`},
+		"AllowHosts empty":         {protocols.AllowHosts(""), `protocols.AllowHosts: "" is not a host`},
+		"AllowHosts URL":           {protocols.AllowHosts("http://app.example"), `"http://app.example" is not a host`},
+		"AllowHosts with a port":   {protocols.AllowHosts("app.example:80"), `"app.example:80" is not a host`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := anser.NewServer(protocols.All(c.option), anser.NoSignals(), anser.Logger(slog.New(slog.DiscardHandler)))

@@ -130,7 +130,7 @@ func (r *Recording) open(name string) error {
 			r.damaged("%s: it ends before its first block", name)
 			return nil
 		}
-		return fmt.Errorf("%s is no file of a recording, or one of another version", name)
+		return fmt.Errorf("%s is not a file of a recording, or one of another version", name)
 	}
 	return r.scan(f, int64(len(fileMagic)), info.Size())
 }
@@ -150,10 +150,10 @@ func (r *Recording) scan(f *os.File, at, size int64) error {
 				return err
 			}
 			if next < 0 {
-				r.damaged("%s: the last %d bytes are no whole block", f.Name(), size-at)
+				r.damaged("%s: the last %d bytes are not a whole block", f.Name(), size-at)
 				return nil
 			}
-			r.damaged("%s: %d bytes at %d are no block", f.Name(), next-at, at)
+			r.damaged("%s: %d bytes at %d are not a block", f.Name(), next-at, at)
 			at = next
 			continue
 		}

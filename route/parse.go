@@ -83,7 +83,7 @@ func (p *problems) check(path string, v any, t reflect.Type) {
 		if !ok {
 			p.add(path, "want a text, have %s", kind(v))
 		} else if _, err := time.ParseDuration(text); err != nil && t == durationType {
-			p.add(path, "%q is no duration: write it like 250ms or 1m30s", text)
+			p.add(path, "%q is not a duration: write it like 250ms or 1m30s", text)
 		} else if _, err := time.Parse(time.RFC3339, text); err != nil && t == timeType {
 			p.add(path, "%q is no point in time: write it like 2026-01-02T15:04:05Z", text)
 		}

@@ -95,7 +95,7 @@ func (p *problems) selects(path string, s *Select) {
 
 func (p *problems) percent(path string, f, least float64) {
 	if !(f >= least && f <= 100) || math.Abs(f*100-math.Round(f*100)) > 1e-6 {
-		p.add(path, "%v is no share: use %v to 100, in steps of 0.01", f, least)
+		p.add(path, "%v is not a share: use %v to 100, in steps of 0.01", f, least)
 	}
 }
 
@@ -125,11 +125,11 @@ func (p *problems) instance(path string, r *InstanceRule) {
 	}
 	p.tags(path+".tags", r.Tags)
 	if r.Weight != nil && (*r.Weight < 1 || *r.Weight > registry.MaxWeight) {
-		p.add(path+".weight", "%d is no weight: use 1 to %d, and the state disabled for no calls at all", *r.Weight, registry.MaxWeight)
+		p.add(path+".weight", "%d is not a weight: use 1 to %d, and the state disabled for no calls at all", *r.Weight, registry.MaxWeight)
 	}
 	if r.State != "" {
 		if new(registry.State).UnmarshalText([]byte(r.State)) != nil {
-			p.add(path+".state", "%q is no state: use up, draining or disabled", r.State)
+			p.add(path+".state", "%q is not a state: use up, draining or disabled", r.State)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (p *problems) method(path string, r *MethodRule) {
 		p.add(path+".concurrency", "%d is negative", r.Concurrency)
 	}
 	if _, ok := modes()[r.Mode]; r.Mode != "" && !ok {
-		p.add(path+".mode", "%q is no fail mode%s", r.Mode, suggest(r.Mode, modeNames()))
+		p.add(path+".mode", "%q is not a fail mode%s", r.Mode, suggest(r.Mode, modeNames()))
 	}
 	if q := r.Rate; q != nil && (!(q.PerSecond > 0 && q.PerSecond <= 1e9) || q.Burst < 0) {
 		p.add(path+".rate", "want per_second above 0 and at most 1e9, and burst of at least 0")
@@ -202,7 +202,7 @@ func (p *problems) errorSpec(path string, e *ErrorSpec) {
 		for c := anser.OK + 1; c <= anser.Unauthenticated; c++ {
 			names = append(names, c.String())
 		}
-		p.add(path+".code", "%q is no code%s", e.Code, suggest(e.Code, names))
+		p.add(path+".code", "%q is not a code%s", e.Code, suggest(e.Code, names))
 	}
 }
 

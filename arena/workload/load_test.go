@@ -273,7 +273,7 @@ func TestOpenLoopSlow(t *testing.T) {
 	})
 }
 
-// Calls have the deadline from when they were due; what comes later is no reply, and the rate
+// Calls have the deadline from when they were due; what comes later is not a reply, and the rate
 // stays.
 func TestOpenLoopDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -255,7 +255,7 @@ func TestConnections(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := anser.Dial("127.0.0.1:1", jwt.From(nil)); err == nil {
-		t.Error("no source is no mistake")
+		t.Error("no source is not a mistake")
 	}
 }
 

@@ -49,7 +49,7 @@ func (*Codec) Name() string { return "bson" }
 
 var (
 	errNil      = errors.New("it is nil or no pointer: pass a pointer to a struct or map")
-	errDocument = errors.New("it is no document: pass a pointer to a struct or to a map with string keys, or use another codec")
+	errDocument = errors.New("it is not a document: pass a pointer to a struct or to a map with string keys, or use another codec")
 )
 
 // Append appends v.

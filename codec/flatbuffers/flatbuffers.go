@@ -131,7 +131,7 @@ type object interface {
 
 var (
 	errNil     = errors.New("it is nil: pass a table, a finished builder or an object")
-	errType    = errors.New("it is no table of FlatBuffers, builder or object: use another codec")
+	errType    = errors.New("it is not a table of FlatBuffers, builder or object: use another codec")
 	errEmpty   = errors.New("the table has no buffer: build one, and read it with GetRootAs")
 	errNotRoot = errors.New("it is not the root table of its buffer: pass that, or build a buffer of its own")
 	errUnknown = errors.New("no verifier is known for it: pass flatbuffers.Table or flatbuffers.Object to New")

@@ -158,7 +158,7 @@ func hostile(t testing.TB) []codectest.Input {
 	vtable := func(p *testfb.Person) fb.UOffsetT { return p.Table().Pos }
 	var all []codectest.Input
 	for name, data := range map[string][]byte{
-		"45 raw bytes":                         []byte("some text that is no table"),
+		"45 raw bytes":                         []byte("some text that is not a table"),
 		"46 nothing":                           nil,
 		"64a the root beyond the buffer":       broken(t, root, 1<<20),
 		"64a the root at the end":              broken(t, root, uint32(len(table().Table().Bytes)-2)),

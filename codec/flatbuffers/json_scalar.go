@@ -69,17 +69,17 @@ func unfit(text string, t fieldType) error {
 		text = text[:40] + "…"
 	}
 	kinds := map[baseType]string{
-		typeBool: "bool", typeByte: "byte", typeUByte: "ubyte", typeShort: "short", typeUShort: "ushort", typeInt: "int",
-		typeUInt: "uint", typeLong: "long", typeULong: "ulong", typeFloat: "float", typeDouble: "double", typeUType: "ubyte",
+		typeBool: "a bool", typeByte: "a byte", typeUByte: "a ubyte", typeShort: "a short", typeUShort: "a ushort", typeInt: "an int",
+		typeUInt: "a uint", typeLong: "a long", typeULong: "a ulong", typeFloat: "a float", typeDouble: "a double", typeUType: "a ubyte",
 	}
-	return fmt.Errorf("%q is no %s", text, kinds[t.base])
+	return fmt.Errorf("%q is not %s", text, kinds[t.base])
 }
 
 // parse returns the value with the name, or the bits of several names.
 func (e *enumType) parse(text string) (bits int64, err error) {
 	words := strings.Fields(text)
 	if len(words) == 0 || len(words) > 1 && !e.flags {
-		return 0, fmt.Errorf("%q is no value of %s", text, e.name)
+		return 0, fmt.Errorf("%q is not a value of %s", text, e.name)
 	}
 next:
 	for _, word := range words {
@@ -93,7 +93,7 @@ next:
 		for _, v := range e.values {
 			names = append(names, v.name)
 		}
-		return 0, fmt.Errorf("%q is no value of %s: it has %s", word, e.name, strings.Join(names, ", "))
+		return 0, fmt.Errorf("%q is not a value of %s: it has %s", word, e.name, strings.Join(names, ", "))
 	}
 	return bits, nil
 }

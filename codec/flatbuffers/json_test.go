@@ -69,12 +69,12 @@ func TestJSONMistakes(t *testing.T) {
 		``:                      "EOF",
 		`{} {}`:                 "behind the JSON text",
 		`[]`:                    "it is an array: want an object for table testfb.Person",
-		`{"age": "x"}`:          `age: "x" is no int`,
-		`{"age": 2147483648}`:   `age: "2147483648" is no int`,
-		`{"age": 1.5}`:          `age: "1.5" is no int`,
+		`{"age": "x"}`:          `age: "x" is not an int`,
+		`{"age": 2147483648}`:   `age: "2147483648" is not an int`,
+		`{"age": 1.5}`:          `age: "1.5" is not an int`,
 		`{"name": 5}`:           "name: it is a number: want a text",
-		`{"photo": [1, 256]}`:   `photo: [1]: "256" is no ubyte`,
-		`{"color": "Pink"}`:     `color: "Pink" is no value of testfb.Color: it has`,
+		`{"photo": [1, 256]}`:   `photo: [1]: "256" is not a ubyte`,
+		`{"color": "Pink"}`:     `color: "Pink" is not a value of testfb.Color: it has`,
 		`{"home": {}}`:          "home: street: it is required but missing",
 		`{"thing": {}}`:         "the member thing_type is missing: it is one of",
 		`{"path": [{"x": []}]}`: "path: [0]: x: it is an array: want a number",
@@ -88,7 +88,7 @@ func TestJSONMistakes(t *testing.T) {
 	if _, err := s.FromJSON("testfb.None", []byte(`{}`)); err == nil {
 		t.Error("a table that is not there was taken")
 	}
-	if _, err := s.ToJSON(nil, "testfb.Person", []byte("some text that is no table")); err == nil {
+	if _, err := s.ToJSON(nil, "testfb.Person", []byte("some text that is not a table")); err == nil {
 		t.Error("some text was taken")
 	}
 }

@@ -94,7 +94,7 @@ func ParseSchema(bfbs []byte) (s *Schema, err error) {
 		}
 	}()
 	if len(bfbs) < 8 || string(bfbs[4:8]) != "BFBS" {
-		return nil, fmt.Errorf("this is no binary schema: pass what flatc -b --schema wrote")
+		return nil, fmt.Errorf("this is not a binary schema: pass what flatc -b --schema wrote")
 	}
 	root := reflected{flatbuffers.Table{Bytes: bfbs, Pos: flatbuffers.GetUOffsetT(bfbs)}}
 	s = new(Schema)

@@ -22,7 +22,7 @@ func Elements(data []byte, limit int) (values [][]byte, keyed bool, rest []byte,
 	}
 	switch {
 	case h.Values < 0:
-		return nil, false, nil, errors.New("the MessagePack value is no array and no map")
+		return nil, false, nil, errors.New("the MessagePack value is neither an array nor a map")
 	case h.Values > most:
 		return nil, false, nil, fmt.Errorf("there are more than %d values", limit)
 	}

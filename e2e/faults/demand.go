@@ -26,7 +26,7 @@ func (d *demand) Set(text string) error {
 	number, isShare := strings.CutSuffix(strings.TrimSpace(text), "%")
 	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || n <= 0 || math.IsInf(n, 0) || math.IsNaN(n) {
-		return fmt.Errorf("%q is no load: use a share of the capacity such as 60%%, or calls/s such as 1000", text)
+		return fmt.Errorf("%q is not a load: use a share of the capacity such as 60%%, or calls/s such as 1000", text)
 	}
 	if isShare {
 		*d = demand{Share: n / 100}

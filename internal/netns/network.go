@@ -85,7 +85,7 @@ func sweep(ctx context.Context, name string) error {
 }
 
 // remove removes a namespace of a process that has ended. Two processes may sweep at the same
-// time: a namespace that was removed meanwhile is no error.
+// time: a namespace that was removed meanwhile is not an error.
 func remove(ctx context.Context, space string) error {
 	_, failed := IP(ctx, "netns", "del", space)
 	if failed == nil {

@@ -11,7 +11,7 @@ type ReadQueue struct {
 	raw syscall.RawConn
 }
 
-// NewReadQueue returns the queue of nc; ok is false for connections that are no sockets.
+// NewReadQueue returns the queue of nc; ok is false for connections that are not sockets.
 func NewReadQueue(nc net.Conn) (ReadQueue, bool) {
 	var c syscall.Conn
 	switch nc := nc.(type) {

@@ -30,7 +30,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, full := range parseConfig("search example.com\noptions ndots:2\n").candidates(p.host) {
 			if _, err := dnsmessage.NewName(full); err != nil && len(full) <= 254 {
-				t.Fatalf("%q: %q is no name: %v", target, full, err)
+				t.Fatalf("%q: %q is not a name: %v", target, full, err)
 			}
 		}
 		for _, s := range servers {

@@ -320,14 +320,14 @@ func TestServerStarting(t *testing.T) {
 	}
 }
 
-// A document that was written although the server answered with a timeout is no conflict, which
+// A document that was written although the server answered with a timeout is not a conflict, which
 // would mean that another process has written it.
 func TestWrittenAndTimedOut(t *testing.T) {
 	s := newFakeServer(t)
 	r := (&cluster{server: s, namespace: "shop"}).dial(t, s.config())
 	s.setStutter()
 	if _, err := r.Save(regtest.Within(t), registry.Document{Name: "rules", Data: []byte("x")}); err == nil || errors.Is(err, registry.ErrConflict) {
-		t.Errorf("Save = %v, want an error that is no conflict", err)
+		t.Errorf("Save = %v, want an error that is not a conflict", err)
 	}
 	if doc, err := r.Load(regtest.Within(t), "rules"); err != nil || string(doc.Data) != "x" {
 		t.Errorf("Load = %q, %v", doc.Data, err)

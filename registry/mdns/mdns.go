@@ -117,7 +117,7 @@ func Interfaces(names ...string) Option {
 	}
 }
 
-// New returns a registry, which begins to listen at once. A missing network is no error: the
+// New returns a registry, which begins to listen at once. A missing network is not an error: the
 // registry uses it as soon as it is up.
 func New(opts ...Option) (*Registry, error) {
 	o := options{kind: DefaultType, ttl: DefaultTTL}

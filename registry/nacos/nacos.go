@@ -6,7 +6,7 @@
 // Its exact record is also in the metadata, under "anser.record". Instances registered by other
 // programs are found as well.
 //
-// This API of Nacos has no documents: a Registry is no registry.Store.
+// This API of Nacos has no documents: a Registry is not a registry.Store.
 package nacos
 
 import (

@@ -50,7 +50,7 @@ func registerReplaces(s *suite) {
 	in.State, in.Address = registry.Up, "10.9.9.9:1"
 	s.register(r, in)
 	w.await(s.Patience, in)
-	s.register(r, in) // an identical record is no change: the watcher would fail on an update
+	s.register(r, in) // an identical record is not a change: the watcher would fail on an update
 	s.await(r, "arith", in)
 }
 

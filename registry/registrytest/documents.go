@@ -28,7 +28,7 @@ func (s *suite) store() registry.Store {
 	r := s.open()
 	store, ok := r.(registry.Store)
 	if !ok {
-		s.Fatalf("%T is no registry.Store: implement it, or pass %q in lacks", r, Documents)
+		s.Fatalf("%T is not a registry.Store: implement it, or pass %q in lacks", r, Documents)
 	}
 	return store
 }

@@ -74,7 +74,7 @@ func (c *config) decode(service, name string, data []byte) (registry.Instance, e
 func checkPrefix(prefix string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(prefix, "/"), "/") {
 		if prefix != "" && (part == "" || part == "." || part == "..") || strings.ContainsRune(part, 0) {
-			return fmt.Errorf("zookeeper prefix %q has a part that is no node: use a path such as %q", prefix, path.Clean("/"+prefix))
+			return fmt.Errorf("zookeeper prefix %q has a part that is not a node: use a path such as %q", prefix, path.Clean("/"+prefix))
 		}
 	}
 	return nil

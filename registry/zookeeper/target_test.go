@@ -37,12 +37,12 @@ func TestParseRefuses(t *testing.T) {
 		"zookeeper://h/arith":            `"h" is not host:port`,
 		"zookeeper://h1,h2:2181/arith":   `"h1" is not host:port`,
 		"zookeeper://h:2181/ar ith":      "use letters",
-		"zookeeper://h:2181/a//b/arith":  "a part that is no node",
-		"zookeeper://h:2181/a/../arith":  "a part that is no node",
+		"zookeeper://h:2181/a//b/arith":  "a part that is not a node",
+		"zookeeper://h:2181/a/../arith":  "a part that is not a node",
 		"zookeeper://h:2181/arith?ttl=3": "has a query",
 		"zookeeper://u:secret@h:1/arith": "use the option zookeeper.Digest",
 		"zookeeper://h:2181/arith#x":     "fragment",
-		"zookeeper://h:2181/a%00b/arith": "a part that is no node",
+		"zookeeper://h:2181/a%00b/arith": "a part that is not a node",
 	} {
 		_, _, _, err := zookeeper.Parse(regtest.URL(t, target))
 		regtest.Refused(t, target, err, say, "secret")

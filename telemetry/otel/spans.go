@@ -88,7 +88,7 @@ func (o *Exporter) start(ctx context.Context, c *anser.CallInfo, began time.Time
 	}
 	parent := parentContext(ctx, &c.Parent)
 	switch {
-	case c.Server && c.Oneway: // the caller does not wait, so the call is no part of its time
+	case c.Server && c.Oneway: // the caller does not wait, so the call is not part of its time
 		if parent.IsValid() {
 			opts = append(opts, trace.WithLinks(trace.Link{SpanContext: parent}))
 		}

@@ -82,7 +82,7 @@ func TestSpansOfOutcomes(t *testing.T) {
 			}
 		}
 		if c, s := spans[0], spans[1]; idOf(c.TraceId) != idOf(s.TraceId) || idOf(s.ParentSpanId) != idOf(c.SpanId) || len(c.ParentSpanId) != 0 {
-			t.Errorf("%s: the server's span %s/%s is no child of the client's %s/%s", test.name, idOf(s.TraceId), idOf(s.ParentSpanId), idOf(c.TraceId), idOf(c.SpanId))
+			t.Errorf("%s: the server's span %s/%s is not a child of the client's %s/%s", test.name, idOf(s.TraceId), idOf(s.ParentSpanId), idOf(c.TraceId), idOf(c.SpanId))
 		}
 	}
 }

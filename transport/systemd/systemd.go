@@ -88,7 +88,7 @@ func Notify(state string) error {
 		return nil
 	}
 	if path[0] != '/' && path[0] != '@' {
-		return errors.New("systemd: NOTIFY_SOCKET is no path: " + path)
+		return errors.New("systemd: NOTIFY_SOCKET is not a path: " + path)
 	}
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {

@@ -175,6 +175,6 @@ func TestNotActivated(t *testing.T) {
 	}
 	t.Setenv("NOTIFY_SOCKET", "/nowhere/at/all")
 	if err := systemd.Notify(systemd.Ready); err == nil {
-		t.Error("nobody listens, and it is no error")
+		t.Error("nobody listens, and it is not an error")
 	}
 }

@@ -31,7 +31,7 @@ func New(out io.Writer, total int) Progress {
 	return &lines{out: out}
 }
 
-// lines is for what is no terminal: a log gets the lines that stay, and no others.
+// lines is for what is not a terminal: a log gets the lines that stay, and no others.
 type lines struct{ out io.Writer }
 
 func (*lines) Begin(string)                      {}

@@ -333,7 +333,7 @@ func footerText(c *comparison, g *group, f *figure) string {
 	if g.shape.Conns == bestConns {
 		text += " The connections are behind the language: how many all callers share, or each for one for each caller."
 	}
-	add(outlined, "Without a rank, as it is no framework: %s.")
+	add(outlined, "Without a rank, as it is not a framework: %s.")
 	add(bad, "Not valid, so not shown: %s.")
 	add(unmeasured, "Without this figure: %s.")
 	return text

@@ -35,7 +35,7 @@ func TestWidth(t *testing.T) {
 	}
 	defer file.Close()
 	if table.Width(file) != 0 || table.Terminal(file) || table.Width(new(bytes.Buffer)) != 0 {
-		t.Error("what is no terminal has a width")
+		t.Error("what is not a terminal has a width")
 	}
 }
 

@@ -65,7 +65,7 @@ func Len(b []byte, i int) (int, int) {
 	return int(n), i
 }
 
-// Tag reads a tag at b[i:]. It returns the position behind it, or Bad if it is no valid tag.
+// Tag reads a tag at b[i:]. It returns the position behind it, or Bad if it is not a valid tag.
 func Tag(b []byte, i int) (uint32, int) {
 	v, i := Varint(b, i)
 	if i < 0 || v > math.MaxUint32 || v < 1<<3 {

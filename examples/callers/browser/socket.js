@@ -6,7 +6,7 @@ page(async (server, print) => {
   // There is no order yet: the stream ends with an error.
   await find(server, [1], print);
 
-  // A call that is no stream.
+  // A call that is not a stream.
   const answer = await fetch(`${server}/orders.v1.Orders.Place`, {
     method: "POST",
     headers: { "Content-Type": "application/json", customer: "ann" },

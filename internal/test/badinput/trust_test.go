@@ -167,7 +167,7 @@ func TestNotAuthenticated(t *testing.T) {
 }
 
 // Rows 107 and 118: a call denied by the policy fails alone, whether the method exists or not, and
-// metadata is no identity.
+// metadata is not an identity.
 func TestNotAllowed(t *testing.T) {
 	claims := pairs(wire.Pair{Key: "subject", Value: "root"}, wire.Pair{Key: "authorization", Value: "Bearer " + goodToken}, wire.Pair{Key: "identity", Value: "root"})
 	for name, row := range map[string]struct {

@@ -54,7 +54,7 @@ type Parcel struct {
 // Stamp is embedded.
 type Stamp struct{ Country string }
 
-// Level is a message that is no struct.
+// Level is a message that is not a struct.
 type Level []int
 
 // Depot is a service with Go types alone.

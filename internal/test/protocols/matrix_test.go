@@ -217,7 +217,7 @@ func matrix(t *testing.T, m *matrixServer, languages []language) string {
 		for _, k := range l.lacks {
 			for _, name := range k.rows {
 				if !slices.ContainsFunc(rows, func(r row) bool { return r.name == name }) {
-					t.Errorf("%s lacks %q, which is no row", l.name, name)
+					t.Errorf("%s lacks %q, which is not a row", l.name, name)
 				}
 			}
 			if names[k.why] == nil {

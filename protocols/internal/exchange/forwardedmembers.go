@@ -52,7 +52,7 @@ func (m *Method) learn() {
 	request := s.Message(of.Request)
 	sh := &shaper{s, make(map[string]*shapedMessage)}
 	if request != nil && request.Form == contract.InOrder && !jsonschema.IsTuple(request) {
-		m.request = sh.typed(&request.Fields[0].Type) // a value that is no object
+		m.request = sh.typed(&request.Fields[0].Type) // a value that is not an object
 		return
 	}
 	m.request = shape{of: sh.message(request)}
@@ -142,7 +142,7 @@ type memberWalk struct {
 	at   int
 }
 
-// next returns the next byte that is no space.
+// next returns the next byte that is not a space.
 func (w *memberWalk) next() byte {
 	for w.text[w.at] == ' ' || w.text[w.at] == '\t' || w.text[w.at] == '\n' || w.text[w.at] == '\r' {
 		w.at++

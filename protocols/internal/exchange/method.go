@@ -57,7 +57,7 @@ type Directory struct {
 
 	mu      sync.RWMutex // guards the fields below
 	version uint64       // of the methods in paths and names
-	// A path is no name: the two are apart, so that none is found as the other.
+	// A path is not a name: the two are apart, so that none is found as the other.
 	paths, names map[string]*Method
 	files        map[*contract.Source]*protoregistry.Files
 }

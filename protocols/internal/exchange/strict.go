@@ -43,7 +43,7 @@ func (c strictJSON) Unmarshal(data []byte, v any) error {
 	return c.value(data, v)
 }
 
-// value decodes a value that is no tuple.
+// value decodes a value that is not a tuple.
 func (c strictJSON) value(data []byte, v any) error {
 	var err error
 	m, ok := v.(proto.Message)

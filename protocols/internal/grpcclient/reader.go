@@ -103,7 +103,7 @@ func (c *Conn) handleLocked() {
 	}
 }
 
-// maxControls is the number of frames in a row that are no part of an answer: they cost the client
+// maxControls is the number of frames in a row that are not part of an answer: they cost the client
 // more than the server.
 const maxControls = 10_000
 

@@ -162,7 +162,7 @@ func (b *headerBlock) check() string {
 	case b.trailers:
 		return ""
 	case !validMethod(r.Method):
-		return "the method is no token"
+		return "the method is not a token"
 	case !validPath(r.Path):
 		return "the path has characters that no address has"
 	case b.seen&(seenHost|seenAuthority) == seenHost|seenAuthority && !strings.EqualFold(b.host, r.Authority):

@@ -272,7 +272,7 @@ const (
 	patience = 30
 )
 
-// takeBefore sets when the client must have taken the answer: it is no slow reader of a stream.
+// takeBefore sets when the client must have taken the answer: it is not a slow reader of a stream.
 func (st *Stream) takeBefore(by time.Time) {
 	st.conn.mu.Lock()
 	st.takeBy = mono.Now().Add(time.Until(by))

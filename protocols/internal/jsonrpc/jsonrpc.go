@@ -124,7 +124,7 @@ type calls struct {
 	conn     *anser.ProtocolConn
 	refused  *anser.Error   // why there is no conn
 	held     atomic.Int64   // bytes of requests and answers that the server's memory counts
-	trailers anser.Metadata // of a request that is no batch
+	trailers anser.Metadata // of a request that is not a batch
 }
 
 // answer sends an answer, or that there is none.

@@ -65,7 +65,7 @@ type breach struct {
 // socket serves a stream over a WebSocket.
 func (q *request) socket() {
 	if !q.method.Stream {
-		q.fail(anser.Refuse(anser.InvalidArgument, "the method is no stream: call it without a WebSocket"), nil)
+		q.fail(anser.Refuse(anser.InvalidArgument, "the method is not a stream: call it without a WebSocket"), nil)
 		return
 	}
 	if q.route != nil && (q.route.RawRequest() || q.route.RawReply()) {

@@ -144,7 +144,7 @@ func text(b []byte, field protowire.Number) (value string, err error) {
 	return value, err
 }
 
-var errMessage = anser.Refuse(anser.InvalidArgument, "the message is no protobuf message")
+var errMessage = anser.Refuse(anser.InvalidArgument, "the message is not a protobuf message")
 
 // fields calls f with the fields of a message: with the bytes of a field that has a length, or with
 // a number.

@@ -102,7 +102,7 @@ func parseRule(data []byte, first bool) ([]Rule, error) {
 		return nil, errors.New("a rule has no path")
 	}
 	if r.Method != Any && !isToken(r.Method) || r.Method == "CONNECT" {
-		return nil, fmt.Errorf("%q is no method of HTTP that a rule can have", r.Method)
+		return nil, fmt.Errorf("%q is not a method of HTTP that a rule can have", r.Method)
 	}
 	return append(rules, more...), nil
 }

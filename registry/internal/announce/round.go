@@ -87,7 +87,7 @@ func (a *Announcer) nextBatch() (batch []wish) {
 	return batch
 }
 
-// write writes one record and settles the result. A record that the server rejects is no error:
+// write writes one record and settles the result. A record that the server rejects is not an error:
 // the next heartbeat finds it missing.
 func (a *Announcer) write(w wish) error {
 	taken, err := a.Store.Write(a.ctx, w.Key, w.Want, w.Force)

@@ -123,11 +123,11 @@ func decode(service, name string, value []byte, own []string) (registry.Instance
 	in := registry.Instance{Service: service}
 	network, address, ok := strings.Cut(name, "@")
 	if !ok || len(value) > maxValue {
-		return in, errors.New("it is no network@address with a short value")
+		return in, errors.New("it is not a network@address with a short value")
 	}
 	q, err := url.ParseQuery(string(value))
 	if err != nil {
-		return in, fmt.Errorf("its metadata is no query of a URL: %w", err)
+		return in, fmt.Errorf("its metadata is not a query of a URL: %w", err)
 	}
 	if in.Address = q.Get(addressKey); in.Address == "" {
 		if network != "tcp" && network != "tcp4" && network != "tcp6" {
@@ -170,7 +170,7 @@ func weightOf(q url.Values) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("its weight %.20q is no number: want 1 or more", text)
+		return 0, fmt.Errorf("its weight %.20q is not a number: want 1 or more", text)
 	}
 	return min(max(n, 1), registry.MaxWeight/weightOfOne) * weightOfOne, nil
 }

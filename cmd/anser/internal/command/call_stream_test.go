@@ -82,7 +82,7 @@ func TestCallStreamWithoutDescription(t *testing.T) {
 	run(t, "call", at, "Arith.Mul", `{"A": 1}`, "--stream").expect(t, 4, "is not a stream: leave --stream out")
 }
 
-// With --follow a stream continues until the user ends it, which is no error.
+// With --follow a stream continues until the user ends it, which is not an error.
 func TestCallStreamFollow(t *testing.T) {
 	at := serve(t)
 	ctx, interrupt := context.WithCancel(t.Context())

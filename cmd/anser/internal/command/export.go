@@ -65,7 +65,7 @@ func (f *contractFlags) export(ctx context.Context, args []string) (*gen.Exporte
 	case err == nil || strings.ContainsAny(args[0], `/\*?[`) && !strings.Contains(args[0], "://"):
 		return gen.Export(ctx, args, f.imports)
 	case len(args) > 1:
-		return nil, usagef("%s is no file, and a server is exported by itself", args[0])
+		return nil, usagef("%s is not a file, and a server is exported by itself", args[0])
 	}
 	replies, err := f.askContracts(ctx, args[0], true)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestCallsOfFlatBuffers(t *testing.T) {
 		`"name": "big"`, `"care": "Cold Heavy"`, `"content_type": "Part"`, `"metal": "Iron"`)
 	run(t, "call", at, "depot.v1.Depot.List", `{"place": 0}`).expect(t, 0, `{"name":"a","place":"Yard"`, `{"name":"b","place":"Yard"`)
 	run(t, "call", at, "depot.v1.Depot.Echo", `{"nam": "big"}`).expect(t, 2, "the message has the unknown key nam")
-	run(t, "call", at, "depot.v1.Depot.Echo", `{"name": "", "place": "Moon"}`).expect(t, 4, `"Moon" is no value of depot.v1.Place: it has Yard, Hall, Ship`)
+	run(t, "call", at, "depot.v1.Depot.Echo", `{"name": "", "place": "Moon"}`).expect(t, 4, `"Moon" is not a value of depot.v1.Place: it has Yard, Hall, Ship`)
 	text, err := os.ReadFile("../gen/gentest/depot/depot.fbs")
 	if err != nil {
 		t.Fatal(err)

@@ -90,7 +90,7 @@ func TestNew(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	run(t, "new", "orders", "--proto", "--interface").expect(t, 2, "exclude each other")
-	run(t, "new", "Orders", "--replace", clone).expect(t, 2, `"Orders" is no name for a project`)
+	run(t, "new", "Orders", "--replace", clone).expect(t, 2, `"Orders" is not a name for a project`)
 	run(t, "new").expect(t, 2, "arguments are missing")
 	run(t, "new", "orders", "--proto", "--replace", clone).expect(t, 0, "orders is ready", "cd orders", "make test")
 	run(t, "gen", "orders/api", "-I", "orders", "--check").expect(t, 0, "3 files are up to date.")

@@ -34,7 +34,7 @@ func (f *filterFlags) add(c *cobra.Command) {
 func (f *filterFlags) filter(in *record.Recording) (record.Filter, error) {
 	for _, p := range f.methods {
 		if _, err := path.Match(p, ""); err != nil {
-			return record.Filter{}, usagef("--method %q is no pattern: use * for any characters, as in 'Orders.*'", p)
+			return record.Filter{}, usagef("--method %q is not a pattern: use * for any characters, as in 'Orders.*'", p)
 		}
 	}
 	last := in.Index().Last
@@ -68,7 +68,7 @@ func parseTime(flag, text string, last time.Time) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return t, usagef("%s %q is no time: use 2026-11-24T03:00:00Z, or 30m for half an hour before the last call", flag, text)
+		return t, usagef("%s %q is not a time: use 2026-11-24T03:00:00Z, or 30m for half an hour before the last call", flag, text)
 	}
 	return t, nil
 }

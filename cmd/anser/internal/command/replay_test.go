@@ -68,8 +68,8 @@ func TestRecordCommand(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no such file":          {"record", filepath.Join(dir, "x")},
 		"no files of a record":  {"record", t.TempDir()},
-		"is no time":            {"record", dir, "--calls", "--since", "yesterday"},
-		"is no pattern":         {"record", dir, "--calls", "--method", "["},
+		"is not a time":         {"record", dir, "--calls", "--since", "yesterday"},
+		"is not a pattern":      {"record", dir, "--calls", "--method", "["},
 		"are for --calls":       {"record", dir, "--since", "1h"},
 		"arguments are missing": {"record"},
 	} {
@@ -83,7 +83,7 @@ func TestRecordCommand(t *testing.T) {
 	if err := os.WriteFile(names[0], text[:len(text)-1], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "record", dir).expect(t, 0, "damaged: ", "are no whole block")
+	run(t, "record", dir).expect(t, 0, "damaged: ", "are not a whole block")
 }
 
 func TestReplay(t *testing.T) {

@@ -38,8 +38,8 @@ func Main(args []string) int {
 	ctx, unread := context.WithCancel(ctx)
 	defer unread()
 	// A write to a pipe without a reader would end the process at once, and leave its files
-	// behind. A handler for SIGPIPE is no alternative: it would run for every broken connection as
-	// well.
+	// behind. A handler for SIGPIPE is not an alternative: it would run for every broken connection
+	// as well.
 	signal.Ignore(syscall.SIGPIPE)
 	return Run(ctx, args, os.Stdin, output{os.Stdout, unread}, output{os.Stderr, unread})
 }

@@ -401,7 +401,7 @@ func newRulesRollback(s streams) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			version, err := strconv.ParseUint(args[1], 10, 64)
 			if err != nil || version == 0 {
-				return usagef("%q is no version: use a number that \"anser rules history %s\" lists", args[1], args[0])
+				return usagef("%q is not a version: use a number that \"anser rules history %s\" lists", args[1], args[0])
 			}
 			return f.with(c.Context(), args[0], func(ctx context.Context, _ *target.Registry, store registry.Store) error {
 				next, err := route.Rollback(ctx, store, args[0], version, f.by())

@@ -68,7 +68,7 @@ const (
 )
 
 // Run runs the demo until its time is over or ctx is done. Everything it started has ended when it
-// returns. Failed calls are no error; a failure of the demo itself is.
+// returns. Failed calls are not an error; a failure of the demo itself is.
 func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	dir, err := os.MkdirTemp("", "anser-demo-")
 	if err != nil {

@@ -54,7 +54,7 @@ func Steps() []string {
 	return names
 }
 
-// CheckSteps returns an error if a name is no step.
+// CheckSteps returns an error if a name is not a step.
 func CheckSteps(names []string) error {
 	for _, n := range names {
 		if !slices.Contains(Steps(), n) {

@@ -116,7 +116,7 @@ func examine(t *testing.T, c *doctor.Config, address string) *doctor.Group {
 }
 
 // expect checks that the group has a finding of that check and status with the parts in its text or
-// advice, and that every finding that is no success says what to do.
+// advice, and that every finding that is not a success says what to do.
 func expect(t *testing.T, g *doctor.Group, check string, s doctor.Status, parts ...string) {
 	t.Helper()
 	found := false

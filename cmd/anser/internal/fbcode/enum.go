@@ -72,7 +72,7 @@ func (w *writer) union(e *fbs.Enum) {
 	members := e.Values[1:] // without NONE
 	for _, v := range members {
 		if v.Type.Base != fbs.Obj || v.Type.Object.Struct {
-			w.wrong(v.At, "member %s of union %s is no table, and Go has code for tables only: put it into a table", v.Name, e.Name)
+			w.wrong(v.At, "member %s of union %s is not a table, and Go has code for tables only: put it into a table", v.Name, e.Name)
 			return
 		}
 		w.f("case %s%s:\nreturn t.Value.(%s).Pack(builder)\n", name, escaped(v.Name), w.native(v.Type))

@@ -47,7 +47,7 @@ func set(words string) map[string]bool {
 	return all
 }
 
-// escaped returns a name that is no keyword of Go.
+// escaped returns a name that is not a keyword of Go.
 func escaped(name string) string {
 	if token.IsKeyword(name) {
 		return name + "_"

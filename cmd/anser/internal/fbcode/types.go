@@ -108,7 +108,7 @@ func (w *writer) refuse(f *fbs.Field) bool {
 	case f.Offset64:
 		what, instead = "has an offset of 64 bits", "remove the attribute"
 	case f.Default.Given:
-		what, instead = "is no number and has a default", "remove the default"
+		what, instead = "is not a number and has a default", "remove the default"
 	default:
 		return false
 	}

@@ -142,7 +142,7 @@ func (c *checker) presence(f *Field) {
 			c.wrong(f.value.at, "%s has a value null, which as a default means that the field is optional: rename it", t.Enum.Name)
 		}
 		if t.Enum != nil && !t.Enum.Flags && !f.Optional && !slices.ContainsFunc(t.Enum.Values, func(v *EnumValue) bool { return v.Number == f.Default.Int }) {
-			c.wrong(f.At, "the default %s of field %s is no value of %s: write one behind the type, such as = %s", formatInt(f.Default.Int, t.Base), f.Name, t.Enum.Name, t.Enum.Values[0].Name)
+			c.wrong(f.At, "the default %s of field %s is not a value of %s: write one behind the type, such as = %s", formatInt(f.Default.Int, t.Base), f.Name, t.Enum.Name, t.Enum.Values[0].Name)
 		}
 		return
 	}
@@ -159,7 +159,7 @@ func (c *checker) wide(f *Field) {
 	a := f.Attributes.Get("vector64")
 	if a != nil {
 		if t.Base != Vector {
-			c.wrong(a.At, "field %s is no vector and cannot have the attribute vector64", f.Name)
+			c.wrong(a.At, "field %s is not a vector and cannot have the attribute vector64", f.Name)
 			return
 		}
 		t.Base, f.Offset64 = Vector64, true
@@ -214,7 +214,7 @@ func (c *checker) special(f *Field) {
 		}
 	}
 	if a := f.Attributes.Get("shared"); a != nil && t.Base != String {
-		c.wrong(a.At, "field %s is no string and cannot be shared", f.Name)
+		c.wrong(a.At, "field %s is not a string and cannot be shared", f.Name)
 	}
 	if a := f.Attributes.Get("native_custom_alloc"); a != nil {
 		c.wrong(a.At, "native_custom_alloc is for tables and structs, not for field %s", f.Name)

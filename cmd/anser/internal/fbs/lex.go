@@ -155,7 +155,7 @@ func (l *lexer) next() (token, bool) {
 		return l.number(t)
 	default:
 		r, size := utf8.DecodeRune(l.rest)
-		l.wrong(t.at, "%q is no part of a schema", r)
+		l.wrong(t.at, "%q is not part of a schema", r)
 		l.take(size)
 		return t, false
 	}
@@ -209,7 +209,7 @@ func (l *lexer) number(t token) (token, bool) {
 			}
 			t.text = l.take(n)
 			if _, err := strconv.ParseFloat(t.text, 64); digits <= 0 || n == start || t.kind == real && isSyntax(err) {
-				l.wrong(t.at, "%q is no number", shorten(t.text))
+				l.wrong(t.at, "%q is not a number", shorten(t.text))
 				return t, false
 			}
 			return t, true

@@ -25,7 +25,7 @@ func parseInt(text string, base Base) (n int64, wrong string) {
 	outside := fmt.Sprintf("is not from %d to %d", least, most)
 	switch {
 	case isSyntax(err):
-		return 0, "is no integer"
+		return 0, "is not an integer"
 	case err != nil, !negative && u > most, negative && u > uint64(-(least+1))+1 && least != 0, negative && least == 0 && u != 0:
 		return 0, outside
 	case negative:
@@ -134,7 +134,7 @@ func (c *checker) assign(f *Field) {
 		c.wrong(v.at, "field %s of type %v cannot have a default", f.Name, t)
 		return
 	case v.empty:
-		c.wrong(v.at, "the default of field %s must be a number: it is no vector", f.Name)
+		c.wrong(v.at, "the default of field %s must be a number: it is not a vector", f.Name)
 		return
 	case (v.kind == word || v.kind == text) && v.inner == nil && v.sign == "" && v.token.text == "null":
 		f.Optional = true
@@ -164,7 +164,7 @@ func (c *checker) integer(f *Field, v *value) (int64, string) {
 	t := f.Type
 	switch {
 	case v.inner != nil || v.sign != "" || v.kind == real:
-		return 0, "is no integer"
+		return 0, "is not an integer"
 	case t.Base == Bool && v.token.text == "true" && v.kind != integer:
 		return 1, ""
 	case t.Base == Bool && v.token.text == "false" && v.kind != integer:
@@ -182,7 +182,7 @@ func (c *checker) enumNumber(f *Field, v *value) (n int64, wrong string) {
 		if e == nil {
 			before, after, found := strings.Cut(part, ".")
 			if !found {
-				return 0, "is no number"
+				return 0, "is not a number"
 			}
 			r := *f.ref
 			r.name = before
@@ -192,7 +192,7 @@ func (c *checker) enumNumber(f *Field, v *value) (n int64, wrong string) {
 		}
 		value := e.Value(name)
 		if value == nil {
-			return 0, fmt.Sprintf("is no value of %s: it has %s", e.Name, valueNames(e))
+			return 0, fmt.Sprintf("is not a value of %s: it has %s", e.Name, valueNames(e))
 		}
 		n |= value.Number
 	}
@@ -220,12 +220,12 @@ func number(v *value) (n float64, wrong string) {
 		}
 		y, known := function(v.text, x)
 		if !known || v.sign != "" {
-			return 0, "is no function: there are deg, rad, sin, cos, tan, asin, acos and atan"
+			return 0, "is not a function: there are deg, rad, sin, cos, tan, asin, acos and atan"
 		}
 		// flatc goes on with twelve decimals, so code in other languages has that default.
 		y, err := strconv.ParseFloat(strconv.FormatFloat(y, 'f', 12, 64), 64)
 		if err != nil {
-			return 0, "is no number"
+			return 0, "is not a number"
 		}
 		return y, ""
 	}
@@ -242,12 +242,12 @@ func number(v *value) (n float64, wrong string) {
 		}
 	}
 	if hex := strings.TrimLeft(s, "+-"); len(hex) > 1 && hex[1]|0x20 == 'x' && v.kind == integer {
-		return 0, "is no real number: a hexadecimal one has an exponent, such as 0x1p4"
+		return 0, "is not a real number: a hexadecimal one has an exponent, such as 0x1p4"
 	}
 	n, err := strconv.ParseFloat(s, 64)
 	switch {
 	case isSyntax(err) || strings.Contains(s, "_"):
-		return 0, "is no number"
+		return 0, "is not a number"
 	case err != nil && n != 0:
 		return 0, "does not fit into a double"
 	}

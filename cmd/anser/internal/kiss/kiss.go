@@ -67,7 +67,7 @@ type Method struct {
 	At    contract.Position
 }
 
-// Scalars are the types that are no messages, with those of Go.
+// Scalars are the types that are not messages, with those of Go.
 var Scalars = map[string]string{
 	"bool": "bool", "byte": "int8", "ubyte": "uint8", "short": "int16", "ushort": "uint16", "int": "int32", "uint": "uint32",
 	"long": "int64", "ulong": "uint64", "float": "float32", "double": "float64", "char": "byte", "string": "string",

@@ -306,7 +306,7 @@ func isText(f *field) bool {
 	return f.kind == protoreflect.StringKind || f.kind == protoreflect.BytesKind
 }
 
-// scalar decodes a singular field that is no message.
+// scalar decodes a singular field that is not a message.
 func (d *decoder) scalar(f *field) {
 	d.p("{")
 	var value string

@@ -93,7 +93,7 @@ func inLibrary(path string) bool {
 // Check returns an error if the options make no project.
 func (o *Options) Check() error {
 	if !goodName.MatchString(o.Name) || len(o.Name) > 64 {
-		return fmt.Errorf("%q is no name for a project: use small letters, digits and hyphens, such as orders or order-history", o.Name)
+		return fmt.Errorf("%q is not a name for a project: use small letters, digits and hyphens, such as orders or order-history", o.Name)
 	}
 	if word := strings.ReplaceAll(o.Name, "-", "_"); token.IsKeyword(word) {
 		return fmt.Errorf("%q is a keyword of Go: use another name", o.Name)
@@ -103,7 +103,7 @@ func (o *Options) Check() error {
 	}
 	if o.Module != "" {
 		if err := module.CheckImportPath(o.Module); err != nil {
-			return fmt.Errorf("%q is no path for a module: use one such as example.com/%s", o.Module, o.Name)
+			return fmt.Errorf("%q is not a path for a module: use one such as example.com/%s", o.Module, o.Name)
 		}
 	}
 	return nil

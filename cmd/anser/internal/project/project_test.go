@@ -68,12 +68,12 @@ func TestRefused(t *testing.T) {
 		o    project.Options
 		want string
 	}{
-		{project.Options{Name: "Orders"}, "is no name for a project"},
-		{project.Options{Name: "a/b"}, "is no name for a project"},
-		{project.Options{Name: ""}, "is no name for a project"},
+		{project.Options{Name: "Orders"}, "is not a name for a project"},
+		{project.Options{Name: "a/b"}, "is not a name for a project"},
+		{project.Options{Name: ""}, "is not a name for a project"},
 		{project.Options{Name: "func"}, "is a keyword of Go"},
 		{project.Options{Name: "log"}, "is a package of Go's library"},
-		{project.Options{Name: "orders", Module: "a b"}, "is no path for a module"},
+		{project.Options{Name: "orders", Module: "a b"}, "is not a path for a module"},
 		{project.Options{Name: "taken"}, "exists and is not empty"},
 		{project.Options{Name: "orders", Version: "v0.0.0", Replace: filepath.Join(dir, "none")}, "go mod tidy"},
 	} {

@@ -33,7 +33,7 @@ service Svc {}
 // with two lines.
 message M {
   option deprecated = true;
-  // odd is no package here.
+  // odd is not a package here.
   optional odd kind = 1 [default = B, (note) = { text: "x" list: [1, 2] }];
   required bytes data = 2 [default = "\000\377\"", json_name = "Data"];
   optional double limit = 3 [default = -inf];
@@ -254,7 +254,7 @@ func TestComments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"// Svc has no methods.\nservice Svc {}\n", "// M is a message\n// with two lines.\nmessage M {\n", "  // odd is no package here.\n"} {
+	for _, want := range []string{"// Svc has no methods.\nservice Svc {}\n", "// M is a message\n// with two lines.\nmessage M {\n", "  // odd is not a package here.\n"} {
 		if !strings.Contains(string(texts["odd.proto"]), want) {
 			t.Errorf("%q is missing in\n%s", want, texts["odd.proto"])
 		}

@@ -109,7 +109,7 @@ func socketRows() []row {
 		opened("no key", "/test.Bad.Chat", strings.Replace(handshake, "Key: AAAAAAAAAAAAAAAAAAAAAA==", "Key: x", 1), "400 "),
 		opened("another version", "/test.Bad.Chat", strings.Replace(handshake, "Version: 13", "Version: 8", 1), "400 "),
 		opened("two credentials", "/test.Bad.Chat", handshake+"Authorization: Bearer x\r\nSec-WebSocket-Protocol: anser.json, anser.bearer.eA\r\n", "400 "),
-		opened("a method that is no stream", "/test.Bad.Run", handshake, "400 "),
+		opened("a method that is not a stream", "/test.Bad.Run", handshake, "400 "),
 		opened("no method", "/test.Bad.No", handshake, "404 "),
 		opened("a deadline in the query that is none", "/test.Bad.Chat?timeout=NaN", handshake, "400 "),
 	}

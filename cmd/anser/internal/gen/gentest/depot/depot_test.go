@@ -251,7 +251,7 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(text, got); err != nil || !reflect.DeepEqual(got, crate("big")) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := json.Unmarshal([]byte(`{"name": "x", "place": "Moon"}`), got); err == nil || !strings.Contains(err.Error(), `place: "Moon" is no value of depot.v1.Place: it has Yard, Hall, Ship`) {
+	if err := json.Unmarshal([]byte(`{"name": "x", "place": "Moon"}`), got); err == nil || !strings.Contains(err.Error(), `place: "Moon" is not a value of depot.v1.Place: it has Yard, Hall, Ship`) {
 		t.Error(err)
 	}
 }
