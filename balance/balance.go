@@ -21,8 +21,8 @@ import (
 	"slices"
 )
 
-// Request is a picker's input. It belongs to the caller; a picker must not keep any part of it.
-// The zero value and nil describe a first attempt.
+// Request is a picker's input, and its Reason an output. It belongs to the caller; a picker must
+// not keep any part of it. The zero value and nil describe a first attempt.
 type Request struct {
 	Method string
 	Tried  []*Endpoint // endpoints of this call's earlier attempts, at most 5
@@ -31,6 +31,8 @@ type Request struct {
 	Key uint64
 	// Payload is the encoded request, used in place of a missing key.
 	Payload []byte
+	// Reason says why Pick returned its endpoint, if the picker sets it.
+	Reason Reason
 }
 
 // KeyHash returns the hash for algorithms that keep calls together, spread over all 64 bits: of
@@ -96,11 +98,11 @@ func (a algorithm) Build(endpoints []*Endpoint) Picker {
 // few is the picker for at most one endpoint: there is no choice.
 type few []*Endpoint
 
-func (f few) Pick(*Request) *Endpoint {
+func (f few) Pick(r *Request) *Endpoint {
 	if len(f) == 0 {
 		return nil
 	}
-	return f[0]
+	return r.because(PickedOnly, f[0])
 }
 
 // untriedFrom returns the first endpoint from index i on, cyclically, that the call has not tried,

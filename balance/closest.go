@@ -18,10 +18,17 @@ const sameDistance = 10
 func Closest(here Here) Balancer {
 	return placed{
 		algorithm{"closest", func(endpoints []*Endpoint) Picker {
-			return newTiered(endpoints, here.full(), func(e *Endpoint) float64 { return here.distance(e.Instance()) }, sameDistance)
+			return newTiered(endpoints, here.full(), func(e *Endpoint) float64 { return here.distance(e.Instance()) }, sameDistance, nearest)
 		}, false},
 		cmp.Or(here.checkPosition(), here.checkFull()),
 	}
+}
+
+func nearest(first bool, _ float64) Reason {
+	if first {
+		return PickedNearest
+	}
+	return PickedFarther
 }
 
 // placed is an algorithm with the error of its Here, or nil.

@@ -56,9 +56,9 @@ func (p *consistentHash) Pick(r *Request) *Endpoint {
 	point := p.ring.find(x)
 	i := p.ring.owner(point)
 	if e := p.endpoints[i]; !r.HasTried(e) && p.hasRoom(i) {
-		return e
+		return r.because(PickedByKey, e)
 	}
-	return p.further(r, x, point)
+	return r.byKey(p.further(r, x, point), p.endpoints[i])
 }
 
 // hasRoom reports whether endpoint i may take one more attempt.

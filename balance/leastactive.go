@@ -48,6 +48,7 @@ func newLeastActive(endpoints []*Endpoint) Picker {
 type leastOfAll struct{ loads []load }
 
 func (p *leastOfAll) Pick(r *Request) *Endpoint {
+	r.because(PickedLeastLoaded, nil)
 	if e := p.least(r); e != nil {
 		return e
 	}
@@ -82,6 +83,7 @@ type leastOfSome struct {
 }
 
 func (p *leastOfSome) Pick(r *Request) *Endpoint {
+	r.because(PickedLeastLoaded, nil)
 	var best *Endpoint
 	var least float64
 	for range samples {

@@ -18,9 +18,12 @@ func LocalFirst(here Here) Balancer {
 		}
 		return 2
 	}
+	reason := func(_ bool, rank float64) Reason {
+		return [...]Reason{PickedOnHost, PickedInZone, PickedFarther}[int(rank)]
+	}
 	return placed{
 		algorithm{"local_first", func(endpoints []*Endpoint) Picker {
-			return newTiered(endpoints, here.full(), rank, 0)
+			return newTiered(endpoints, here.full(), rank, 0, reason)
 		}, false},
 		here.checkFull(),
 	}

@@ -45,13 +45,14 @@ func newMaglev(endpoints []*Endpoint) Picker {
 func (p *maglev) Pick(r *Request) *Endpoint {
 	place, _ := bits.Mul64(r.KeyHash(), uint64(len(p.table)))
 	i := int(p.table[place])
+	first := p.endpoints[i]
 	for k := 0; k < redraws && r.HasTried(p.endpoints[i]); k++ {
 		if place++; place == uint64(len(p.table)) {
 			place = 0
 		}
 		i = int(p.table[place])
 	}
-	return untriedFrom(p.endpoints, i, r)
+	return r.byKey(untriedFrom(p.endpoints, i, r), first)
 }
 
 // newTable assigns every place to an endpoint: in its turn an endpoint takes the first free place

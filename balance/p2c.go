@@ -54,16 +54,17 @@ func newP2C(endpoints []*Endpoint) Picker {
 }
 
 func (p *p2c) Pick(r *Request) *Endpoint {
-	first := p.draw(r, -1)
+	untried := r
+	first := p.draw(untried, -1)
 	if first < 0 {
-		r = nil // every endpoint was tried
-		first = p.draw(r, -1)
+		untried = nil // every endpoint was tried
+		first = p.draw(untried, -1)
 	}
-	second := p.draw(r, first)
+	second := p.draw(untried, first)
 	if second < 0 {
-		return p.candidates[first].endpoint
+		return r.because(PickedOnly, p.candidates[first].endpoint)
 	}
-	return better(&p.candidates[first], &p.candidates[second])
+	return better(r, &p.candidates[first], &p.candidates[second])
 }
 
 // draw returns the index, other than not, of an endpoint that the call has not tried, or -1 if
@@ -90,20 +91,20 @@ func (p *p2c) draw(r *Request, not int) int {
 }
 
 // better returns the endpoint for the next attempt: the one with the lower cost, or one that is
-// due for a probe.
-func better(a, b *candidate) *Endpoint {
+// due for a probe. It sets the reason in r, which may be nil.
+func better(r *Request, a, b *candidate) *Endpoint {
 	fa, fb := unpack(a.endpoint.latency.Load()), unpack(b.endpoint.latency.Load())
 	switch {
 	case !fa.known() && !fb.known():
 		fa.latency, fb.latency = 1, 1
 	case !fa.known():
 		if a.endpoint.claimFirst(fb.tick) {
-			return a.endpoint
+			return r.because(PickedToProbe, a.endpoint)
 		}
 		fa = figures{fb.latency, a.endpoint.probed.Load()}
 	case !fb.known():
 		if b.endpoint.claimFirst(fa.tick) {
-			return b.endpoint
+			return r.because(PickedToProbe, b.endpoint)
 		}
 		fb = figures{fa.latency, b.endpoint.probed.Load()}
 	}
@@ -116,9 +117,9 @@ func better(a, b *candidate) *Endpoint {
 		winner, loser, old = b.endpoint, a.endpoint, fa
 	}
 	if since(old.tick, now) >= probeAfter && loser.claimProbe(old.tick, now) {
-		return loser
+		return r.because(PickedToProbe, loser)
 	}
-	return winner
+	return r.because(PickedBetter, winner)
 }
 
 // cost is the expected duration of a new attempt in nanoseconds.

@@ -41,6 +41,7 @@ func newPing(endpoints []*Endpoint) Picker {
 // Pick draws by weight, and accepts an endpoint with a probability of the lowest latency divided
 // by its own.
 func (p *ping) Pick(r *Request) *Endpoint {
+	r.because(PickedByLatency, nil)
 	lowest := math.Float32frombits(p.lowest.Load())
 	if lowest == 0 || p.due.now() {
 		lowest = p.lookUp()

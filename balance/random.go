@@ -16,6 +16,7 @@ func newRandom(endpoints []*Endpoint) Picker {
 }
 
 func (p *random) Pick(r *Request) *Endpoint {
+	r.because(PickedByWeight, nil)
 	e := p.endpoints[p.sampler.draw(rand.Uint64())]
 	for range redraws {
 		if !r.HasTried(e) {

@@ -24,7 +24,7 @@ func newRoundRobin(endpoints []*Endpoint) Picker {
 
 func (p *roundRobin) Pick(r *Request) *Endpoint {
 	i := int(p.turn.take() % uint64(len(p.endpoints)))
-	return untriedFrom(p.endpoints, i, r)
+	return r.because(PickedInTurn, untriedFrom(p.endpoints, i, r))
 }
 
 // turn returns consecutive numbers. Concurrent picks share only its one atomic addition, and the

@@ -43,4 +43,10 @@ type sticky struct {
 	at        int
 }
 
-func (p *sticky) Pick(r *Request) *Endpoint { return untriedFrom(p.endpoints, p.at, r) }
+func (p *sticky) Pick(r *Request) *Endpoint {
+	e := untriedFrom(p.endpoints, p.at, r)
+	if e != p.endpoints[p.at] {
+		return r.because(PickedInstead, e)
+	}
+	return r.because(PickedKept, e)
+}

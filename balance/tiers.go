@@ -19,6 +19,7 @@ type tiered struct {
 
 // tier is a set of equally good endpoints.
 type tier struct {
+	reason  Reason
 	loads   []load
 	sampler sampler // used if it has more endpoints than a pick looks at
 }
@@ -29,8 +30,9 @@ type tier struct {
 const nearTiers = 8
 
 // newTiered sorts endpoints into tiers by rank, lower ones first. A tier includes ranks up to its
-// lowest one plus width.
-func newTiered(endpoints []*Endpoint, full float64, rank func(*Endpoint) float64, width float64) Picker {
+// lowest one plus width. reason says why an endpoint of a tier is picked, by the lowest rank of the
+// tier.
+func newTiered(endpoints []*Endpoint, full float64, rank func(*Endpoint) float64, width float64, reason func(first bool, lowest float64) Reason) Picker {
 	weights, sum := weightsOf(endpoints)
 	mean := float64(sum) / float64(len(endpoints))
 	ranks := make([]float64, len(endpoints))
@@ -54,7 +56,9 @@ func newTiered(endpoints []*Endpoint, full float64, rank func(*Endpoint) float64
 		for end < len(order) && (ranks[order[end]] == lowest || ranks[order[end]]-lowest <= width) {
 			end++
 		}
-		p.tiers = append(p.tiers, newTier(endpoints, order[begin:end], weights, mean))
+		t := newTier(endpoints, order[begin:end], weights, mean)
+		t.reason = reason(begin == 0, lowest)
+		p.tiers = append(p.tiers, t)
 		begin = end
 	}
 	return p
@@ -79,7 +83,7 @@ func (p *tiered) Pick(r *Request) *Endpoint {
 	near := min(len(p.tiers), nearTiers)
 	for i := range near {
 		if e := p.tiers[i].withRoom(r, p.full); e != nil {
-			return e
+			return r.because(p.tiers[i].reason, e)
 		}
 	}
 	if near < len(p.tiers) {
@@ -88,7 +92,7 @@ func (p *tiered) Pick(r *Request) *Endpoint {
 		for i := begin; i < min(begin+nearTiers, len(p.tiers)); i++ {
 			if e := p.tiers[i].withRoom(r, p.full); e != nil {
 				p.remember(last, i)
-				return e
+				return r.because(p.tiers[i].reason, e)
 			}
 		}
 		p.remember(last, min(begin+nearTiers, len(p.tiers)-1))

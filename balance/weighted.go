@@ -61,7 +61,7 @@ func (p *scheduled) Pick(r *Request) *Endpoint {
 		}
 		i = int(p.schedule[t])
 	}
-	return untriedFrom(p.endpoints, i, r)
+	return r.because(PickedInTurn, untriedFrom(p.endpoints, i, r))
 }
 
 // spread picks by the Weyl sequence of the golden ratio, mapped to the concatenated weights. Of
@@ -81,7 +81,7 @@ func (p *spread) Pick(r *Request) *Endpoint {
 	for k := uint64(1); k <= redraws && r.HasTried(p.endpoints[i]); k++ {
 		i = p.ranges.find((t + k) * golden)
 	}
-	return untriedFrom(p.endpoints, i, r)
+	return r.because(PickedInTurn, untriedFrom(p.endpoints, i, r))
 }
 
 // ranges holds the concatenated weights, with a guide that narrows the search to a few of them.
