@@ -39,6 +39,7 @@ type Client struct {
 	ignored       atomic.Int64 // calls with the mode Failsafe that failed
 	later         failbacks
 	source        source
+	balancer      string         // name of the balancer
 	router        Router         // nil: no router
 	routerContext *RouterContext // passed to the router
 	methods       knownMethods
@@ -163,6 +164,9 @@ func (c *Client) init() {
 	c.startingLater = make(chan struct{}, maxStartingLater)
 	c.streams = make(map[*stream]struct{})
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	if c.o.balancer != nil { // nil for a session
+		c.balancer = c.o.balancer.Name()
+	}
 	c.cluster = c.newCluster()
 	c.later.init(c)
 }
@@ -312,7 +316,7 @@ func (c *Client) complete(ctx context.Context, x *callState, out any, fresh bool
 	if fault != nil || e == nil {
 		fault = newAttempts(c, x, out).run(ctx, k, e, fault)
 	} else if o.inv != nil || x.by != nil {
-		noteAnswer(o, x.by, e, 0)
+		noteAnswer(o, x.by, k, e, 0)
 	}
 	if o.trailer != nil {
 		*o.trailer = metadataOf(k.trailers)

@@ -30,8 +30,9 @@ type Explanation struct {
 	Instances []ExplainedInstance `json:"instances"` // sorted by key
 	Balancer  string              `json:"balancer"`
 	// Pick is the key of the instance that the balancer chose; "" for none.
-	Pick  string `json:"pick,omitempty"`
-	Error string `json:"error,omitempty"`
+	Pick   string         `json:"pick,omitempty"`
+	Reason balance.Reason `json:"reason,omitzero"` // why the balancer chose it
+	Error  string         `json:"error,omitempty"`
 }
 
 type explainer interface {
@@ -124,7 +125,7 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 	}
 	r := balance.Request{Method: method, Key: c.o.call.with(opts).hashKey}
 	if e := part.PickApart(&r); e != nil { // probes are for calls, as their results are waited for
-		x.Pick = e.Instance().Key()
+		x.Pick, x.Reason = e.Instance().Key(), r.Reason
 	} else {
 		x.Error = c.noInstance(picked).Message
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/anser-rpc/anser/balance"
+
 	"github.com/anser-rpc/anser/internal/mono"
 )
 
@@ -47,7 +49,7 @@ func (c *Client) callInside(ctx context.Context, name string, in, out any, o *ca
 		}
 		err := c.runInterceptors(ctx, inv)
 		if by != nil {
-			by.address, by.attempt = inv.Address, inv.Attempt
+			by.address, by.attempt, by.picked = inv.Address, inv.Attempt, inv.picked
 		}
 		return err
 	case o.oneway:
@@ -132,7 +134,7 @@ func (c *Client) invokeSpecial(ctx context.Context, k *call, a *attempts) error 
 		fault = failure(InvalidArgument, NotSent, PhaseEncode, nil, "there is no fail mode %d", a.o.mode)
 	}
 	if fault == nil && e != nil {
-		a.answered(e, int(k.frame[attemptOffset]))
+		a.answered(k, e, int(k.frame[attemptOffset]))
 	} else if e == nil && fault != nil {
 		fault = a.final(fault)
 	} else {
@@ -155,6 +157,7 @@ func (c *Client) pinned(ctx context.Context, k *call, a *attempts) (*endpoint, *
 	if e == nil {
 		return nil, nil // there may be no list yet
 	}
+	k.pick.Reason = balance.PickedByCaller
 	return e, a.attempt(ctx, k, e)
 }
 

@@ -2,6 +2,8 @@ package anser
 
 import (
 	"context"
+
+	"github.com/anser-rpc/anser/balance"
 )
 
 // fork makes several attempts at once. It returns the attempt that answered first, or the one that
@@ -35,6 +37,7 @@ func (c *Client) fork(ctx context.Context, k *call, a *attempts) (*call, *endpoi
 		all[i].cloneForAttempt(k, i) // before k is sent, which may change it
 	}
 	for i, e := range endpoints {
+		all[i].pick.Reason = balance.PickedForFork
 		go func() { ended <- forkResult{e, all[i], all[i].attempt(ctx, e, a.m)} }()
 	}
 	return a.race(c.pool, ended, len(endpoints), cancel)
@@ -63,7 +66,7 @@ func (a *attempts) race(p *pool, ended <-chan forkResult, n int, cancel context.
 				p.putCall((<-ended).k)
 			}
 			if last.k != nil {
-				a.note(last.e, last.fault, last.k.began)
+				a.note(last.k, last.e, last.fault)
 				p.putCall(last.k)
 			}
 			return f.k, f.e, f.fault
@@ -75,7 +78,7 @@ func (a *attempts) race(p *pool, ended <-chan forkResult, n int, cancel context.
 		if last.fault.Outcome == Executed { // an error from a handler says more than an unreachable instance
 			last, f = f, last
 		}
-		a.note(last.e, last.fault, last.k.began)
+		a.note(last.k, last.e, last.fault)
 		p.putCall(last.k)
 		last = f
 	}

@@ -240,8 +240,9 @@ func (p *pending) finish(err error) {
 		p.followed = nil
 		if p.e != nil {
 			f.by.address = p.e.Instance().Address
+			p.k.notePick(&f.by.picked)
 			if p.later != nil {
-				f.by.attempt = p.later.attempts.sent
+				f.by.attempt, f.by.picked.failed = p.later.attempts.sent, p.later.attempts.list
 			}
 		}
 		p.c.callEnded(f, err)
@@ -298,7 +299,7 @@ func (p *pending) result() error {
 	if p.err == nil {
 		if fault := k.decode(p.e, p.codec, p.out); fault != nil {
 			if p.later != nil {
-				p.later.attempts.note(p.e, fault, k.began)
+				p.later.attempts.note(k, p.e, fault)
 				p.later.attempts.final(fault)
 			}
 			fault.Method = p.m.name

@@ -165,7 +165,7 @@ func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, a
 	}
 	k.pick.Tried = []*balance.Endpoint{first.e.Endpoint}
 	e := v.Pick(&k.pick)
-	k.pick.Tried = nil
+	k.pick.Tried, k.pick.Reason = nil, balance.PickedForBackup
 	if e == nil || e == first.e || !e.Host.Connected() || !h.pay() {
 		c.pool.putCall(k)
 		return hedgeAttempt{}, false
@@ -200,7 +200,7 @@ func (c *Client) awaitEither(ctx context.Context, h *hedge, first, second hedgeA
 			a.drop(c.pool, second, false)
 			return first.k, first.e, fault
 		}
-		a.note(first.e, fault, first.k.began)
+		a.note(first.k, first.e, fault)
 		c.pool.putCall(first.k)
 		fault = a.settle(nil, second, second.conn.wait(ctx, second.k))
 		if fault == nil {
@@ -217,7 +217,7 @@ func (c *Client) awaitEither(ctx context.Context, h *hedge, first, second hedgeA
 			a.drop(c.pool, first, true)
 			return second.k, second.e, fault
 		}
-		a.note(second.e, fault, second.k.began)
+		a.note(second.k, second.e, fault)
 		c.pool.putCall(second.k)
 		return c.awaitSingle(ctx, h, first.conn, first.e, first.k, a)
 	case <-ctx.Done():

@@ -22,7 +22,7 @@ type followedCall struct {
 type answer struct {
 	address string
 	attempt int
-	failed  []AttemptInfo // attempts before that one
+	picked
 
 	trace, parent Trace // of the call, if an observer chooses them
 	found         Trace // the trace context of the caller's context, which trace replaces
@@ -73,6 +73,7 @@ func (c *Client) observeEnd(f *followedCall, err error) {
 	info.Duration, info.Err = mono.Since(f.began), err
 	info.Address, info.Attempt, info.Attempts = f.by.address, f.by.attempt, f.by.failed
 	info.Trace, info.Parent = f.by.trace, f.by.parent
+	info.Pick = Pick{Reason: f.by.reason, Balancer: c.balancer, Route: f.by.route}
 	if e, ok := err.(*Error); ok {
 		info.Address, info.Attempt, info.Attempts = e.Address, e.Attempt, e.Attempts
 	}

@@ -3,6 +3,7 @@ package anser
 import (
 	"context"
 
+	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -55,13 +56,13 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions, 
 	defer func() { k.oneway, k.atOnce = false, false }()
 	var e *endpoint
 	if o.pinned {
-		e = c.cluster.Find(o.at)
+		e, k.pick.Reason = c.cluster.Find(o.at), balance.PickedByCaller
 	} else {
 		e = c.pick(k, m)
 	}
 	if e != nil {
 		if fault = k.attempt(ctx, e, m); fault == nil {
-			noteAnswer(o, by, e, 0)
+			noteAnswer(o, by, k, e, 0)
 			return nil
 		}
 	}

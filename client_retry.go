@@ -61,27 +61,47 @@ func (a *attempts) run(ctx context.Context, k *call, e *endpoint, err *Error) *E
 		}
 		a.prepare(bounded, k)
 		if err = a.attempt(bounded, k, e); err == nil {
-			a.answered(e, a.sent)
+			a.answered(k, e, a.sent)
 			return nil
 		}
 	}
 }
 
 // answered records the attempt that was answered.
-func (a *attempts) answered(e *endpoint, attempt int) {
-	noteAnswer(a.o, a.by, e, attempt)
+func (a *attempts) answered(k *call, e *endpoint, attempt int) {
+	noteAnswer(a.o, a.by, k, e, attempt)
 	if a.by != nil {
 		a.by.failed = a.list
+	}
+	if a.o.inv != nil {
+		a.o.inv.picked.failed = a.list
 	}
 }
 
 // noteAnswer records the attempt of a call that was answered, for interceptors and observers.
-func noteAnswer(o *callOptions, by *answer, e *endpoint, attempt int) {
+func noteAnswer(o *callOptions, by *answer, k *call, e *endpoint, attempt int) {
 	if o.inv != nil {
 		o.inv.answered(e.Instance().Address, attempt)
 	}
 	if by != nil {
 		by.address, by.attempt = e.Instance().Address, attempt
+	}
+	notePick(o, by, k)
+}
+
+// notePick records how the instance of an attempt was chosen.
+func notePick(o *callOptions, by *answer, k *call) {
+	if o.inv != nil {
+		k.notePick(&o.inv.picked)
+	}
+	if by != nil {
+		k.notePick(&by.picked)
+	}
+}
+
+func (k *call) notePick(p *picked) {
+	if p.reason, p.route = k.pick.Reason, ""; k.route != nil {
+		p.route = k.route.Name
 	}
 }
 
@@ -99,7 +119,7 @@ func (a *attempts) attempt(ctx context.Context, k *call, e *endpoint) *Error {
 // over.
 func (a *attempts) next(ctx context.Context, k *call, e *endpoint, err *Error) (*endpoint, *Error) {
 	if err != nil {
-		a.note(e, err, k.began)
+		a.note(k, e, err)
 	}
 	for {
 		changed := a.c.cluster.Changed() // before the list is read, to notice one that comes meanwhile
@@ -243,8 +263,8 @@ func (a *attempts) delay() time.Duration {
 	return time.Duration(rand.Int64N(int64(bound))) + time.Millisecond
 }
 
-// note records an attempt that began at a time and failed with err.
-func (a *attempts) note(e *endpoint, err *Error, began mono.Time) {
+// note records the attempt of k at e, which failed with err.
+func (a *attempts) note(k *call, e *endpoint, err *Error) {
 	if err.Outcome != NotSent {
 		a.sent++
 	}
@@ -258,12 +278,15 @@ func (a *attempts) note(e *endpoint, err *Error, began mono.Time) {
 		a.first = e
 	}
 	a.last = e
+	notePick(a.o, a.by, k)
 	late := err.Phase == PhaseDial && err.cause == nil // it may still be the first one to connect
 	if !late && !slices.Contains(a.tried, e.Endpoint) && len(a.tried) < maxAttempts {
 		a.tried = append(a.tried, e.Endpoint)
 	}
 	if len(a.list) < maxNotedAttempts {
-		a.list = append(a.list, AttemptInfo{Address: e.Instance().Address, Code: err.Code, Outcome: err.Outcome, Duration: mono.Since(began), Message: err.Message})
+		a.list = append(a.list, AttemptInfo{
+			Address: e.Instance().Address, Code: err.Code, Outcome: err.Outcome, Reason: k.pick.Reason, Duration: mono.Since(k.began), Message: err.Message,
+		})
 	}
 }
 
@@ -290,6 +313,7 @@ func (a *attempts) pick(ctx context.Context, k *call, v *view) (*endpoint, *Erro
 	switch {
 	case a.o.pinned:
 		if e := cl.Find(a.o.at); e != nil {
+			k.pick.Reason = balance.PickedByCaller
 			return e, nil
 		}
 		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance with the key %q is known, and anser.At lets the call go to no other", a.o.at)
@@ -298,12 +322,15 @@ func (a *attempts) pick(ctx context.Context, k *call, v *view) (*endpoint, *Erro
 	case a.bound != nil && !cl.Has(a.bound):
 		return nil, failure(Unavailable, NotSent, PhasePick, nil, "the instance %s, which alone knows the idempotency key, is gone", a.bound.Instance().Address)
 	case a.bound != nil:
-		k.settled = true
+		k.settled, k.pick.Reason = true, balance.PickedAgain
 		return a.bound, nil
 	case a.o.mode == Failtry && a.first != nil && cl.Has(a.first):
+		k.pick.Reason = balance.PickedAgain
 		return a.first, nil
 	case a.elsewhere && v.Total > 1:
-		return a.c.reach(ctx, k, a.m, a.tried)
+		e, err := a.c.reach(ctx, k, a.m, a.tried)
+		k.pick.Reason = balance.PickedConnected
+		return e, err
 	}
 	k.pick.Method, k.pick.Tried = a.m.name, nil
 	if a.o.mode.elsewhere() {

@@ -156,6 +156,9 @@ func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
 			return fault
 		}
 	}
+	if r.followed != nil {
+		r.followed.by.picked.failed = further.list
+	}
 	if empty {
 		r.stream.send(inv.Request) // an error is that of the stream, which Recv returns too
 	}
@@ -319,6 +322,7 @@ func (o *clientStream) over(st *stream, err *Error) {
 	}
 	if o.followed != nil {
 		o.followed.by.address = o.endpoint.Instance().Address
+		o.call.notePick(&o.followed.by.picked)
 		o.client.callEnded(o.followed, asError(err))
 	}
 	st.release(o.client)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -50,7 +51,8 @@ type AttemptInfo struct {
 	Duration time.Duration
 	Message  string
 	Code     Code
-	Pause    time.Duration // until the next attempt
+	Reason   balance.Reason // why the instance was picked
+	Pause    time.Duration  // until the next attempt
 }
 
 // RetryNever as [Error.RetryAfter] tells the caller not to retry.

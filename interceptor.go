@@ -45,7 +45,8 @@ type Invocation struct {
 	stream Func
 	// What gets the messages of a stream, or nil; see OnMessage.
 	messages func(message any, sent bool)
-	sampled  uint8 // a bit for each interceptor of Sampled that wants the call
+	picked   picked // of the attempt that ended the call
+	sampled  uint8  // a bit for each interceptor of Sampled that wants the call
 }
 
 // invocationSide is the side on which an interceptor sees a call.

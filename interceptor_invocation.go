@@ -92,7 +92,7 @@ func (inv *Invocation) SetTrailer(md Metadata) {
 // the struct would share what belongs to the call. A stream cannot be detached.
 func (inv *Invocation) Detach(request, reply any, trailer *Metadata) *Invocation {
 	d := *inv
-	d.Request, d.Reply, d.Address, d.Attempt = request, reply, "", 0
+	d.Request, d.Reply, d.Address, d.Attempt, d.picked = request, reply, "", 0, picked{}
 	if inv.options != nil {
 		o := *inv.options
 		o.trailer, o.inv, o.traced = trailer, &d, nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -113,6 +114,8 @@ type CallInfo struct {
 	// Address is, on the client, that of the instance of the last attempt; "" if there was none.
 	Address string
 	Attempt int // number of the last attempt, from 0; on the server, of this one
+	// Pick says, on the client, why the last attempt went to its instance.
+	Pick Pick
 	// Attempts are, on the client, the attempts of a call with more than one, oldest first; of a
 	// call that succeeded all but the last. They are shared: do not change them.
 	Attempts []AttemptInfo
@@ -138,6 +141,20 @@ type CallInfo struct {
 	// [OutcomeOf] return. On the server it is the one that the caller gets. It is shared: do not
 	// change it.
 	Err error
+}
+
+// Pick says why an attempt went to its instance.
+type Pick struct {
+	Reason   balance.Reason // why the balancer, or the client in its place, chose the instance
+	Balancer string         // name of the client's balancer; "" on a server and for a session
+	Route    string         // name of the router's choice of instances; "" for all of them
+}
+
+// picked is how the instance of the attempt that ended a call was chosen.
+type picked struct {
+	reason balance.Reason
+	route  string        // name of the route
+	failed []AttemptInfo // attempts before that one
 }
 
 // MessageInfo describes a request or its answer for an [Observer].

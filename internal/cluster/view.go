@@ -66,16 +66,20 @@ func (cl *Cluster[H, R]) viewOf(up, reach []*Endpoint[H, R], old *View[H, R]) *V
 	return v
 }
 
-// Pick chooses an endpoint for an attempt. It returns nil when there is none.
+// Pick chooses an endpoint for an attempt, and sets the reason in r. It returns nil when there is
+// none.
 func (v *View[H, R]) Pick(r *balance.Request) *Endpoint[H, R] {
 	for _, t := range v.trials {
 		if e := t.take(r, v.among); e != nil {
+			r.Reason = balance.PickedForTrial
 			return e
 		}
 	}
 	if v.only != nil {
+		r.Reason = balance.PickedOnly
 		return v.only
 	}
+	r.Reason = balance.Unexplained
 	e := v.picker.Pick(r)
 	if e == nil {
 		return nil
