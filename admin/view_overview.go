@@ -195,14 +195,17 @@ func peer(c *telemetry.Call) string {
 	return c.Peer
 }
 
-// explain says in words what a client tried.
+// explain says in words what a client tried, and why at that instance.
 func explain(c *telemetry.Call) string {
 	var parts []string
 	if c.Message != "" {
 		parts = append(parts, c.Message)
 	}
 	for i, a := range c.Attempts {
-		parts = append(parts, fmt.Sprintf("attempt %d: %s, %s after %s", i+1, cmp.Or(a.Address, "no instance"), a.Outcome, span(a.Duration)))
+		parts = append(parts, fmt.Sprintf("attempt %d: %s (%s), %s after %s", i+1, cmp.Or(a.Address, "no instance"), a.Reason, a.Outcome, span(a.Duration)))
+	}
+	if pick := c.Pick.String(); pick != "" {
+		parts = append(parts, "picked: "+pick)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/balance"
 )
 
 // Call is the record of one call.
@@ -24,6 +25,7 @@ type Call struct {
 	Peer     string        `json:"peer,omitempty"`     // address of the other side
 	Identity string        `json:"identity,omitempty"` // subject of the client, on a server
 	Attempt  int           `json:"attempt,omitempty"`
+	Pick     *Pick         `json:"pick,omitempty"` // on the client, if an instance was picked
 	Code     anser.Code    `json:"code"`
 	Outcome  anser.Outcome `json:"outcome,omitzero"` // of a call that failed
 	Message  string        `json:"message,omitempty"`
@@ -45,6 +47,26 @@ type Call struct {
 	// Attempts are, on the client, the attempts of a call that failed or had more than one, oldest
 	// first; of a call that succeeded all but the last.
 	Attempts []anser.AttemptInfo `json:"attempts,omitempty"`
+}
+
+// Pick says why the last attempt of a call went to its instance.
+type Pick struct {
+	Reason   balance.Reason `json:"reason"`
+	Balancer string         `json:"balancer,omitempty"`
+	Route    string         `json:"route,omitempty"` // the router's choice of instances
+}
+
+// String returns the pick in words.
+func (p *Pick) String() string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Route != "":
+		return p.Reason.String() + " (" + p.Balancer + ") of " + p.Route
+	case p.Balancer != "":
+		return p.Reason.String() + " (" + p.Balancer + ")"
+	}
+	return p.Reason.String()
 }
 
 // newCall returns the record of a call.
@@ -77,6 +99,9 @@ func (m *Meter) newCall(ctx context.Context, c *anser.CallInfo, code anser.Code,
 		}
 	} else {
 		m.addAttempts(r, c.Attempts)
+	}
+	if !c.Server && c.Address != "" {
+		r.Pick = &Pick{c.Pick.Reason, c.Pick.Balancer, c.Pick.Route}
 	}
 	r.setTrace(ctx, c)
 	return r

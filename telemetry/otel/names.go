@@ -29,6 +29,9 @@ const (
 const (
 	KeyOutcome  = attribute.Key("anser.outcome")          // of a call or an attempt that failed
 	KeyAttempt  = attribute.Key("anser.attempt")          // number of the last attempt, from 0
+	KeyReason   = attribute.Key("anser.pick.reason")      // why an attempt went to its instance; see package balance
+	KeyBalancer = attribute.Key("anser.pick.balancer")    // name of the client's balancer
+	KeyRoute    = attribute.Key("anser.pick.route")       // name of the router's choice of instances
 	KeyStream   = attribute.Key("anser.stream")           // true for a stream
 	KeyOneway   = attribute.Key("anser.oneway")           // true for a oneway call
 	KeyForward  = attribute.Key("anser.forward")          // true for a call that a server forwards

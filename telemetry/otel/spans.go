@@ -128,7 +128,7 @@ func appendFlag(attrs []attribute.KeyValue, key attribute.Key, set bool) []attri
 func (o *Exporter) finish(span trace.Span, c *anser.CallInfo) {
 	ended := time.Now()
 	code := anser.CodeOf(c.Err)
-	attrs := make([]attribute.KeyValue, 0, 12)
+	attrs := make([]attribute.KeyValue, 0, 16)
 	attrs = append(attrs, KeyStatus.String(StatusOf(code)))
 	if isError(code, c.Server) {
 		attrs = append(attrs, KeyErrorType.String(StatusOf(code)))
@@ -141,6 +141,7 @@ func (o *Exporter) finish(span trace.Span, c *anser.CallInfo) {
 		attrs = append(attrs, KeyAttempt.Int(c.Attempt))
 	}
 	attrs = appendPeer(attrs, c.Address)
+	attrs = appendPick(attrs, c)
 	attrs = appendFlag(attrs, KeyReplayed, c.Replayed)
 	if c.Server {
 		attrs = append(attrs, KeyQueue.Float64(c.Queue.Seconds()))
@@ -153,6 +154,21 @@ func (o *Exporter) finish(span trace.Span, c *anser.CallInfo) {
 	span.SetAttributes(attrs...)
 	addAttempts(span, c, ended)
 	span.End(trace.WithTimestamp(ended))
+}
+
+// appendPick appends why a client's last attempt went to its instance.
+func appendPick(attrs []attribute.KeyValue, c *anser.CallInfo) []attribute.KeyValue {
+	if c.Server || c.Address == "" {
+		return attrs
+	}
+	attrs = append(attrs, KeyReason.String(c.Pick.Reason.String()))
+	if c.Pick.Balancer != "" {
+		attrs = append(attrs, KeyBalancer.String(c.Pick.Balancer))
+	}
+	if c.Pick.Route != "" {
+		attrs = append(attrs, KeyRoute.String(c.Pick.Route))
+	}
+	return attrs
 }
 
 func appendSize(attrs []attribute.KeyValue, key attribute.Key, n int) []attribute.KeyValue {
@@ -173,7 +189,7 @@ func addAttempts(span trace.Span, c *anser.CallInfo, ended time.Time) {
 		a := &c.Attempts[i]
 		at = at.Add(a.Duration)
 		attrs := append(make([]attribute.KeyValue, 0, 8), KeyAttempt.Int(i), KeyStatus.String(StatusOf(a.Code)), KeyOutcome.String(a.Outcome.String()))
-		attrs = append(appendPeer(attrs, a.Address), KeyTook.Float64(a.Duration.Seconds()))
+		attrs = append(appendPeer(attrs, a.Address), KeyReason.String(a.Reason.String()), KeyTook.Float64(a.Duration.Seconds()))
 		if a.Pause > 0 {
 			attrs = append(attrs, KeyBackoff.Float64(a.Pause.Seconds()))
 		}
@@ -182,7 +198,7 @@ func addAttempts(span trace.Span, c *anser.CallInfo, ended time.Time) {
 	}
 	if c.Err == nil {
 		attrs := append(make([]attribute.KeyValue, 0, 8), KeyAttempt.Int(len(c.Attempts)), KeyStatus.String(StatusOf(anser.OK)))
-		attrs = append(appendPeer(attrs, c.Address), KeyTook.Float64(max(ended.Sub(at), 0).Seconds()))
+		attrs = append(appendPeer(attrs, c.Address), KeyReason.String(c.Pick.Reason.String()), KeyTook.Float64(max(ended.Sub(at), 0).Seconds()))
 		span.AddEvent(AttemptEvent, trace.WithTimestamp(ended), trace.WithAttributes(attrs...))
 	}
 }

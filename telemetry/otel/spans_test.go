@@ -28,19 +28,19 @@ func TestSpansOfOutcomes(t *testing.T) {
 	}{
 		{
 			"ok", func() { x.buy(ctx, "it") },
-			"anser.attempt=0 network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=OK rpc.system.name=anser server.address=127.0.0.1 server.port=P",
+			"anser.attempt=0 anser.pick.balancer=p2c anser.pick.reason=the only one network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=OK rpc.system.name=anser server.address=127.0.0.1 server.port=P",
 			"anser.decode.duration=T anser.encode.duration=T anser.handle.duration=T anser.queue.duration=T anser.reply.size=2 anser.request.size=2 network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=OK rpc.system.name=anser",
 			[2]bool{},
 		},
 		{
 			"an answer that is an error", func() { x.buy(ctx, "missing") },
-			"anser.attempt=0 anser.outcome=executed error.type=NOT_FOUND network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=NOT_FOUND rpc.system.name=anser server.address=127.0.0.1 server.port=P",
+			"anser.attempt=0 anser.outcome=executed anser.pick.balancer=p2c anser.pick.reason=the only one error.type=NOT_FOUND network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=NOT_FOUND rpc.system.name=anser server.address=127.0.0.1 server.port=P",
 			"anser.decode.duration=T anser.encode.duration=T anser.handle.duration=T anser.outcome=executed anser.queue.duration=T anser.request.size=7 network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=NOT_FOUND rpc.system.name=anser",
 			[2]bool{true, false},
 		},
 		{
 			"an error of the server", func() { x.buy(ctx, "broken") },
-			"anser.attempt=0 anser.outcome=executed error.type=INTERNAL network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=INTERNAL rpc.system.name=anser server.address=127.0.0.1 server.port=P",
+			"anser.attempt=0 anser.outcome=executed anser.pick.balancer=p2c anser.pick.reason=the only one error.type=INTERNAL network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=INTERNAL rpc.system.name=anser server.address=127.0.0.1 server.port=P",
 			"anser.decode.duration=T anser.encode.duration=T anser.handle.duration=T anser.outcome=executed anser.queue.duration=T anser.request.size=6 error.type=INTERNAL network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=INTERNAL rpc.system.name=anser",
 			[2]bool{true, true},
 		},
@@ -49,7 +49,7 @@ func TestSpansOfOutcomes(t *testing.T) {
 				x.buy(short, "late")
 				x.release <- struct{}{}
 			},
-			"anser.attempt=0 anser.outcome=unknown error.type=DEADLINE_EXCEEDED network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=DEADLINE_EXCEEDED rpc.system.name=anser server.address=127.0.0.1 server.port=P",
+			"anser.attempt=0 anser.outcome=unknown anser.pick.balancer=p2c anser.pick.reason=the only one error.type=DEADLINE_EXCEEDED network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=DEADLINE_EXCEEDED rpc.system.name=anser server.address=127.0.0.1 server.port=P",
 			"anser.decode.duration=T anser.encode.duration=T anser.handle.duration=T anser.outcome=executed anser.queue.duration=T anser.request.size=4 error.type=DEADLINE_EXCEEDED network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=DEADLINE_EXCEEDED rpc.system.name=anser",
 			[2]bool{true, true},
 		},
@@ -68,7 +68,7 @@ func TestSpansOfOutcomes(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			"anser.attempt=0 anser.stream=true network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Watch rpc.status_code=OK rpc.system.name=anser server.address=127.0.0.1 server.port=P",
+			"anser.attempt=0 anser.pick.balancer=p2c anser.pick.reason=the only one anser.stream=true network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Watch rpc.status_code=OK rpc.system.name=anser server.address=127.0.0.1 server.port=P",
 			"anser.queue.duration=T anser.stream=true network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Watch rpc.status_code=OK rpc.system.name=anser",
 			[2]bool{},
 		},
@@ -112,8 +112,8 @@ func TestSpansOfAttempts(t *testing.T) {
 	}
 	spans := eventually(t, e, 3)
 	want := []string{
-		"anser.attempt.backoff=T anser.attempt.duration=T anser.attempt=0 anser.outcome=executed network.peer.address=127.0.0.1 network.peer.port=P rpc.status_code=ABORTED",
-		"anser.attempt.duration=T anser.attempt=1 network.peer.address=127.0.0.1 network.peer.port=P rpc.status_code=OK",
+		"anser.attempt.backoff=T anser.attempt.duration=T anser.attempt=0 anser.outcome=executed anser.pick.reason=the only one network.peer.address=127.0.0.1 network.peer.port=P rpc.status_code=ABORTED",
+		"anser.attempt.duration=T anser.attempt=1 anser.pick.reason=the only one network.peer.address=127.0.0.1 network.peer.port=P rpc.status_code=OK",
 	}
 	events := spans[0].Events
 	if len(events) != len(want) {

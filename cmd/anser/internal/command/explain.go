@@ -139,7 +139,7 @@ func showExplanation(s streams, x *anser.Explanation) {
 	}
 	lines = append(lines, "balancer  "+x.Balancer)
 	if x.Pick != "" {
-		lines = append(lines, "pick      "+green.Render(x.Pick))
+		lines = append(lines, "pick      "+green.Render(x.Pick)+" ("+x.Reason.String()+")")
 	} else {
 		lines = append(lines, "pick      "+red.Render("none: "+x.Error))
 	}

@@ -195,6 +195,9 @@ func (p *tailPrinter) line(name string, c *telemetry.Call, skipped uint64) strin
 	if c.Peer != "" {
 		parts = append(parts, faint.Render(top.Printable(c.Peer)))
 	}
+	if pick := c.Pick.String(); pick != "" {
+		parts = append(parts, faint.Render("picked "+top.Printable(pick)))
+	}
 	if c.Attempt > 0 {
 		parts = append(parts, fmt.Sprintf("attempt %d", c.Attempt+1))
 	}
