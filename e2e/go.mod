@@ -11,10 +11,14 @@ require (
 	github.com/anser-rpc/anser/protocols v0.0.0
 	github.com/anser-rpc/anser/registry/embedded v0.0.0
 	github.com/anser-rpc/anser/registry/etcd v0.0.0
+	github.com/anser-rpc/anser/telemetry/otel v0.0.0
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0
 	github.com/rs/zerolog v1.34.0
 	github.com/smallnest/rpcx v1.9.3
 	go.etcd.io/etcd/client/v3 v3.7.3
+	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.68.0
+	go.opentelemetry.io/otel/sdk v1.45.0
+	go.opentelemetry.io/otel/sdk/metric v1.45.0
 	go.uber.org/goleak v1.3.0
 	go.uber.org/zap v1.27.1
 	golang.org/x/net v0.61.0
@@ -105,12 +109,10 @@ require (
 	go.etcd.io/etcd/server/v3 v3.7.3 // indirect
 	go.etcd.io/raft/v3 v3.7.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
-	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.68.0 // indirect
 	go.opentelemetry.io/otel v1.45.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.45.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.45.0 // indirect
 	go.opentelemetry.io/otel/metric v1.45.0 // indirect
-	go.opentelemetry.io/otel/sdk v1.45.0 // indirect
 	go.opentelemetry.io/otel/trace v1.45.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
@@ -136,4 +138,5 @@ replace (
 	github.com/anser-rpc/anser/protocols => ../protocols
 	github.com/anser-rpc/anser/registry/embedded => ../registry/embedded
 	github.com/anser-rpc/anser/registry/etcd => ../registry/etcd
+	github.com/anser-rpc/anser/telemetry/otel => ../telemetry/otel
 )

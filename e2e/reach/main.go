@@ -27,6 +27,7 @@ type options struct {
 	scale   float64
 	conns   int
 	ceiling string // path of the program
+	before  string // path of the program of another commit, for the section observe
 	envoy   string // path of the program; empty: it is not measured
 }
 
@@ -52,6 +53,9 @@ Sections (default: all):
   gateway  processor time of client, gateway and server, and p50, of calls through anser gateway against direct
          ones, over Anser's protocol, in gRPC and in JSON, 100 callers; and of grpc-gateway, and with --envoy
          of Envoy, in front of a server of grpc-go
+  observe  calls that are observed against calls that are not, at 100 and 1000 callers: with metrics; with
+         metrics, traces of 1 % of the calls and of slow ones, and an admin page that is looked at; of grpc-go
+         with otelgrpc; and with --before, calls that nothing observes against those of another commit
 
 Flags:
 `
@@ -69,6 +73,7 @@ func main() {
 	flag.Float64Var(&o.scale, "scale", 1, "factor for the number of calls per measurement, which takes about one second")
 	flag.IntVar(&o.conns, "conns", 10_000, "idle connections")
 	flag.StringVar(&o.ceiling, "ceiling", "", "path of the program of internal/ceiling; default: it is built")
+	flag.StringVar(&o.before, "before", "", "path of this program built from another commit, for the section observe; default: it is left out")
 	flag.StringVar(&o.envoy, "envoy", "", "path of Envoy, which is measured by the section gateway; default: it is left out")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
@@ -80,7 +85,7 @@ func main() {
 	}
 	names := flag.Args()
 	if len(names) == 0 {
-		names = []string{"say", "round", "slow", "stream", "burn", "idle", "conns", "forward", "gateway"}
+		names = []string{"say", "round", "slow", "stream", "burn", "idle", "conns", "forward", "gateway", "observe"}
 	}
 	if err := run(o, names, *asJSON, os.Stdout); err != nil {
 		log.Fatal(err)

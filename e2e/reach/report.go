@@ -27,6 +27,7 @@ type report struct {
 	// The server CPU of Forward is that of the server that forwards the calls.
 	Forward []*comparison `json:"forward,omitempty"`
 	Gateway []*passage    `json:"gateway,omitempty"`
+	Observe []*watching   `json:"observe,omitempty"`
 }
 
 func newReport() *report {
@@ -222,6 +223,13 @@ func (r *report) print(w io.Writer) error {
 				printPassage(t, p.Name+", direct", p.Base, "")
 			}
 			printPassage(t, p.Name+", through", p.Own, ratio)
+		}
+	}
+	if len(r.Observe) > 0 {
+		heading(t, "calls that are observed, on both sides", "calls/s")
+		for _, c := range r.Observe {
+			c.print(t, fmt.Sprintf("%s, c=%d", c.Name, c.Callers), c.BaseName)
+			fmt.Fprintf(t, "ratio of all CPU\t%s\n", c.AllCPU)
 		}
 	}
 	return t.Flush()

@@ -10,7 +10,7 @@ import (
 )
 
 var sections = map[string]func(options, *report) error{
-	"say": measureSay, "round": measureRound, "slow": measureSlow, "stream": measureStream, "burn": measureBurn, "idle": measureIdle, "conns": measureConns, "forward": measureForward, "gateway": measureGateway,
+	"say": measureSay, "round": measureRound, "slow": measureSlow, "stream": measureStream, "burn": measureBurn, "idle": measureIdle, "conns": measureConns, "forward": measureForward, "gateway": measureGateway, "observe": measureObserve,
 }
 
 // figures of one measurement.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -17,7 +19,13 @@ import (
 
 // ServeGRPC is Serve for a server of grpc-go.
 func ServeGRPC(commands io.Reader, answers io.Writer) error {
-	s := grpc.NewServer()
+	h, end := grpcObserving(os.Getenv(ObserveVariable), otelgrpc.NewServerHandler)
+	defer end()
+	var opts []grpc.ServerOption
+	if h != nil {
+		opts = append(opts, grpc.StatsHandler(h))
+	}
+	s := grpc.NewServer(opts...)
 	s.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "Hello", HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{{MethodName: "Say", Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -49,7 +50,12 @@ type Result struct {
 
 // Load makes the calls and returns their results.
 func Load(o Options) (r Result, err error) {
-	var opts []anser.DialOption
+	option, end, err := observing(os.Getenv(ObserveVariable))
+	if err != nil {
+		return Result{}, err
+	}
+	defer end()
+	opts := []anser.DialOption{option}
 	if o.Conns > 0 {
 		opts = append(opts, anser.Conns(o.Conns))
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"time"
 
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -123,8 +124,14 @@ func ServeGateway(to string, commands io.Reader, answers io.Writer) error {
 // LoadGRPC is Load with grpc-go.
 func LoadGRPC(o Options) (Result, error) {
 	conns := make([]*grpc.ClientConn, 2) // as many as Anser has
+	opts := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+	h, end := grpcObserving(os.Getenv(ObserveVariable), otelgrpc.NewClientHandler)
+	defer end()
+	if h != nil {
+		opts = append(opts, grpc.WithStatsHandler(h))
+	}
 	for i := range conns {
-		c, err := grpc.NewClient("passthrough:///"+o.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		c, err := grpc.NewClient("passthrough:///"+o.Addr, opts...)
 		if err != nil {
 			return Result{}, err
 		}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -53,9 +54,14 @@ const (
 // Serve runs a server on a free port of the loopback, with default options. It writes a Stat when
 // it listens and after each command, and stops when there are no more commands.
 func Serve(commands io.Reader, answers io.Writer) error {
-	s := anser.NewServer(anser.NoSignals())
+	option, end, err := observing(os.Getenv(ObserveVariable))
+	if err != nil {
+		return err
+	}
+	defer end()
+	s := anser.NewServer(anser.NoSignals(), option)
 	burn := calibrate()
-	err := errors.Join(
+	err = errors.Join(
 		methodSay.Handle(s, func(_ context.Context, m *Message) (*Message, error) {
 			if m.GetField3() == slowMark {
 				time.Sleep(slowFor)
