@@ -3,7 +3,6 @@ package telemetry
 import (
 	"iter"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -153,18 +152,20 @@ type stripe struct {
 	_      [64]byte
 }
 
-func newRecorder() *recorder {
+func newRecorder() *recorder { return &recorder{make([]atomic.Pointer[stripe], stripesNow())} }
+
+// stripesNow returns a number of stripes for the processors that there are, a power of 2.
+func stripesNow() int {
 	n := 1
 	for n < runtime.GOMAXPROCS(0) && n < 16 {
 		n *= 2
 	}
-	return &recorder{make([]atomic.Pointer[stripe], n)}
+	return n
 }
 
 // record counts a duration, and reports whether it is one of a sample: of 16, about one is, and so
-// are the first ones of a kind.
-func (r *recorder) record(d time.Duration) (sampled bool) {
-	chance := rand.Uint32()
+// are the first ones of a kind. chance is a random number.
+func (r *recorder) record(d time.Duration, chance uint32) (sampled bool) {
 	place := &r.stripes[int(chance)&(len(r.stripes)-1)]
 	s := place.Load()
 	if s == nil {

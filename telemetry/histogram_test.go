@@ -39,7 +39,7 @@ func TestBuckets(t *testing.T) {
 func TestQuantiles(t *testing.T) {
 	r := newRecorder()
 	for i := range 1000 {
-		r.record(time.Duration(i+1) * time.Microsecond)
+		r.record(time.Duration(i+1)*time.Microsecond, rand.Uint32())
 	}
 	h := r.snapshot()
 	if h.Count != 1000 || h.Sum != 500500*time.Microsecond || h.Mean() != 500500*time.Nanosecond {
@@ -53,7 +53,7 @@ func TestQuantiles(t *testing.T) {
 	}
 	old := h
 	for range 10 {
-		r.record(time.Second)
+		r.record(time.Second, rand.Uint32())
 	}
 	h = r.snapshot()
 	h.Sub(&old)
@@ -79,7 +79,7 @@ func BenchmarkRecord(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		d := time.Duration(12345)
 		for pb.Next() {
-			r.record(d)
+			r.record(d, rand.Uint32())
 			d += 17
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,7 +101,7 @@ func New(opts ...Option) *Meter {
 	if err := errors.Join(errs...); err != nil {
 		panic(err)
 	}
-	m.server.max = m.maxMethods
+	m.server.max, m.server.stripes = m.maxMethods, stripesNow()
 	m.traced.size = tracedSize
 	m.sides = make(map[any]struct{})
 	m.known.Store(new(map[string]*side))
@@ -146,6 +147,7 @@ func sidesOf[S any](m *Meter) (list []S) {
 type side struct {
 	target  string
 	max     int
+	stripes int                                     // of the sums of a method; 0 for clients
 	mu      sync.Mutex                              // held to add a method
 	methods sync.Map                                // of *method, by name
 	places  [nameplace.Count]atomic.Pointer[method] // the latest method of each place
@@ -160,13 +162,32 @@ type method struct {
 	retried  atomic.Uint64
 	refused  atomic.Uint64
 	replayed atomic.Uint64
-	requests atomic.Uint64 // bytes
-	replies  atomic.Uint64 // bytes
-	queue    atomic.Int64  // nanoseconds, as the others
-	decode   atomic.Int64
-	handle   atomic.Int64
-	encode   atomic.Int64
+	sums     []sums // a power of 2 of them, for a method of servers
 	slowest  slowest
+}
+
+// sums are of the calls that a server ran. As in a recorder, calls of several processors at the
+// same time mostly use different ones.
+type sums struct {
+	requests, replies             atomic.Uint64 // bytes
+	queue, decode, handle, encode atomic.Int64  // nanoseconds
+	_                             [16]byte
+}
+
+// add adds a call. What is 0 costs nothing: the times of coding small messages are.
+func (s *sums) add(c *anser.CallInfo) {
+	s.requests.Add(uint64(max(c.RequestBytes, 0)))
+	if c.ReplyBytes > 0 {
+		s.replies.Add(uint64(c.ReplyBytes))
+	}
+	s.queue.Add(int64(c.Queue))
+	s.handle.Add(int64(c.Handle))
+	if c.Decode != 0 {
+		s.decode.Add(int64(c.Decode))
+	}
+	if c.Encode != 0 {
+		s.encode.Add(int64(c.Encode))
+	}
 }
 
 // maxCodes is the number of codes that are distinguished; all others count as the last.
@@ -240,12 +261,12 @@ func (s *side) method(name string) *method {
 		return m.(*method)
 	}
 	if name != Other && s.count < s.max {
-		m := &method{name: name}
+		m := &method{name: name, sums: make([]sums, s.stripes)}
 		s.methods.Store(name, m)
 		s.count++
 		return m
 	}
-	s.other.CompareAndSwap(nil, &method{name: Other})
+	s.other.CompareAndSwap(nil, &method{name: Other, sums: make([]sums, s.stripes)})
 	return s.other.Load()
 }
 
@@ -278,8 +299,9 @@ func (m *Meter) ended(ctx context.Context, c anser.CallInfo) {
 		code = anser.CodeOf(c.Err)
 	}
 	s := known.with(code)
-	first := s.times.record(c.Duration)
-	known.count(&c)
+	chance := rand.Uint32()
+	first := s.times.record(c.Duration, chance)
+	known.count(&c, chance)
 	worst := known.slowest.beats(c.Duration)
 	slow := m.slowAfter > 0 && c.Duration >= m.slowAfter && !c.Stream
 	if first || worst || slow {
@@ -293,8 +315,8 @@ func (m *Meter) ended(ctx context.Context, c anser.CallInfo) {
 	m.keep(ctx, &c, code, known, worst, slow)
 }
 
-// count adds up what is not in the histogram.
-func (m *method) count(c *anser.CallInfo) {
+// count adds up what is not in the histogram. chance is a random number.
+func (m *method) count(c *anser.CallInfo, chance uint32) {
 	if c.Attempt > 0 {
 		m.retried.Add(1)
 	}
@@ -308,10 +330,5 @@ func (m *method) count(c *anser.CallInfo) {
 	if c.Replayed {
 		m.replayed.Add(1)
 	}
-	m.requests.Add(uint64(max(c.RequestBytes, 0)))
-	m.replies.Add(uint64(max(c.ReplyBytes, 0)))
-	m.queue.Add(int64(c.Queue))
-	m.handle.Add(int64(c.Handle))
-	m.decode.Add(int64(c.Decode))
-	m.encode.Add(int64(c.Encode))
+	m.sums[int(chance)&(len(m.sums)-1)].add(c)
 }

@@ -86,10 +86,16 @@ func (m *method) snapshot(server bool, target string) Method {
 	out := Method{
 		Server: server, Target: target, Name: m.name,
 		Retried: m.retried.Load(), Refused: m.refused.Load(), Replayed: m.replayed.Load(),
-		RequestBytes: m.requests.Load(), ReplyBytes: m.replies.Load(),
-		Queue: time.Duration(m.queue.Load()), Decode: time.Duration(m.decode.Load()),
-		Handle: time.Duration(m.handle.Load()), Encode: time.Duration(m.encode.Load()),
 		Slowest: m.slowest.latest(),
+	}
+	for i := range m.sums {
+		s := &m.sums[i]
+		out.RequestBytes += s.requests.Load()
+		out.ReplyBytes += s.replies.Load()
+		out.Queue += time.Duration(s.queue.Load())
+		out.Decode += time.Duration(s.decode.Load())
+		out.Handle += time.Duration(s.handle.Load())
+		out.Encode += time.Duration(s.encode.Load())
 	}
 	for code := range m.codes {
 		if s := m.codes[code].Load(); s != nil {
