@@ -53,15 +53,17 @@ func (c *Collector) Collect(ch chan<- prom.Metric) {
 // maxScrapes is how many requests a [Handler] serves at a time.
 const maxScrapes = 8
 
-// Handler returns a handler for /metrics with the metrics of the meter, of Go's runtime and of the
-// process. It offers the text format, OpenMetrics, and the format with native histograms. Callers
+// Handler returns a handler for /metrics with the metrics of the meter, of Go's runtime, of the
+// process, and of more collectors, if there are any. It panics if two have a metric of the same
+// name. It offers the text format, OpenMetrics, and the format with native histograms. Callers
 // that ask at the same time get one collection, and more than 8 of them are answered with 503.
 //
 // The handler does not ask for credentials. Names of methods and targets can be read from what it
 // serves: mount it where only the callers that may read them get to.
-func Handler(m *telemetry.Meter) http.Handler {
+func Handler(m *telemetry.Meter, more ...prom.Collector) http.Handler {
 	r := prom.NewRegistry()
 	r.MustRegister(New(m), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(more...)
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, // for exemplars
 		ErrorHandling:     promhttp.ContinueOnError,
