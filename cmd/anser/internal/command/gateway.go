@@ -25,6 +25,9 @@ import (
 // defaultGateway is where "anser gateway" listens if nothing else is said.
 const defaultGateway = "127.0.0.1:8080"
 
+// defaultTraced is the share of the calls that are traced without --traced.
+const defaultTraced = 0.01
+
 // gatewayFlags are the flags of "anser gateway".
 type gatewayFlags struct {
 	registry sourceFlags
@@ -32,6 +35,7 @@ type gatewayFlags struct {
 	document string
 	admin    string
 	public   bool
+	traced   float64
 	verbose  bool
 }
 
@@ -49,6 +53,9 @@ FILE is a configuration in YAML: routes by host, path, header and share, to serv
 HTTP; TLS, identities, limits, tools for agents. docs/gateway.md has all of it. With --document NAME the configuration is the one that
 "anser gateway put" has put into the registry. A changed configuration is in force at once, without losing a request;
 SIGHUP reads the file again. One with a mistake is refused, and the old one stays.
+
+Spans and metrics go to the collector of OpenTelemetry in OTEL_EXPORTER_OTLP_ENDPOINT (http://127.0.0.1:4318), if there
+is one.
 
 SIGTERM ends it: calls that run may end, for 30 s.
 
@@ -74,6 +81,7 @@ Exit codes: 0 interrupted; 1 the gateway failed; 2 wrong use, or a mistake in th
 	c.Flags().StringVar(&f.listen, "listen", "", "address of the port, in place of the one in the configuration (default "+defaultGateway+")")
 	c.Flags().StringVar(&f.document, "document", "", "name of a configuration in the registry, in place of a FILE")
 	c.Flags().StringVar(&f.admin, "admin", "", "address of an admin page with metrics, such as 127.0.0.1:8971; it asks for the token in $"+adminTokenVariable+", if there is one (default none)")
+	c.Flags().Float64Var(&f.traced, "traced", defaultTraced, "share of the calls whose traces go to the collector in $OTEL_EXPORTER_OTLP_ENDPOINT, besides failed and slow ones")
 	c.Flags().BoolVar(&f.public, "insecure-public", false, "listen on addresses other than loopback without TLS or without authentication")
 	c.Flags().BoolVar(&f.verbose, "verbose", false, "log each change, and not only what went wrong")
 	c.AddCommand(newGatewayCheck(s), newGatewayDiff(s), newGatewayPut(s), newGatewayShow(s))
@@ -103,17 +111,16 @@ func (f *gatewayFlags) run(ctx context.Context, s streams, file string) error {
 	if f.public {
 		opts.Server = append(opts.Server, anser.InsecurePublic())
 	}
-	if f.admin != "" {
-		end, err := f.watch(&opts, log, s.out)
-		if err != nil {
-			return err
-		}
-		defer end()
+	w, err := f.watch(&opts, log, s.out)
+	if err != nil {
+		return err
 	}
+	defer w.end()
 	g, err := gateway.New(config, opts)
 	if err != nil {
 		return &usageError{err}
 	}
+	w.stats.of.Store(g)
 	l, err := g.Server().Listen(config.Listen)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/record"
@@ -29,9 +30,12 @@ func recordCalls(dir string, log *slog.Logger) (recording, error) {
 
 func (r recording) option() anser.ServerOption { return r.Option() }
 
+// recordBound is how long a process waits at its end for the disk.
+const recordBound = 2 * time.Second
+
 // end writes what waits. A disk that does not answer does not hold up the end of the process.
 func (r recording) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), exportBound)
+	ctx, cancel := context.WithTimeout(context.Background(), recordBound)
 	defer cancel()
 	r.Close(ctx)
 }

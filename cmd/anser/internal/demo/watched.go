@@ -1,16 +1,14 @@
 package demo
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"time"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/admin"
+	"github.com/anser-rpc/anser/cmd/anser/internal/otlp"
 	"github.com/anser-rpc/anser/telemetry"
 	"github.com/anser-rpc/anser/telemetry/prometheus"
 )
@@ -19,7 +17,7 @@ import (
 type watched struct {
 	meter  *telemetry.Meter
 	calls  anser.Option // for the servers and clients
-	traces *sdktrace.TracerProvider
+	export *otlp.Export
 	page   *admin.Page
 	url    string
 	served chan error
@@ -28,6 +26,9 @@ type watched struct {
 // slowCall is the duration from which the pages keep a call as a slow one, and its spans are
 // exported: the steps of the demo slow calls down by more.
 const slowCall = 20 * time.Millisecond
+
+// tracedShare is the share of the calls whose spans are exported, besides failed and slow ones.
+const tracedShare = 0.01
 
 // watchOptions describe a process.
 type watchOptions struct {
@@ -39,11 +40,13 @@ type watchOptions struct {
 // watch serves the page of this process, with its metrics and what the options add.
 func watch(o watchOptions, opts ...admin.Option) (*watched, error) {
 	w := &watched{meter: telemetry.New(telemetry.Slow(slowCall)), served: make(chan error, 1)}
-	calls, traces, err := newTraces(o.service, o.id, w.meter, o.failed)
-	if err != nil {
+	var err error
+	if w.export, err = otlp.New(otlp.Options{
+		Service: o.service, ID: o.id, Meter: w.meter, Share: tracedShare, Slow: slowCall, Failed: o.failed,
+	}); err != nil {
 		return nil, err
 	}
-	w.calls, w.traces = calls.Option(), traces
+	w.calls = w.export.Option()
 	quiet := admin.Logger(slog.New(slog.DiscardHandler))
 	if w.page, err = admin.New(w.meter, append(opts, admin.Name(o.id), quiet, admin.Handle(metricsPath, prometheus.Handler(w.meter)))...); err != nil {
 		return nil, err
@@ -69,9 +72,7 @@ func (w *watched) listen(address string) (net.Listener, error) {
 
 // close ends the page, and exports the last spans.
 func (w *watched) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), exportBound)
-	defer cancel()
-	w.traces.Shutdown(ctx) // what a collector does not take is lost
+	w.export.Close()
 	err := w.page.Close()
 	if end := <-w.served; !errors.Is(end, admin.ErrClosed) {
 		err = errors.Join(err, end)
