@@ -377,7 +377,11 @@ func (s *Server) suggest(name string) string {
 		if m.foreign {
 			return
 		}
-		if d := spelling.Distance(name, strings.ToLower(known), maxCompared); d < distance || d == distance && known < best {
+		d := spelling.Distance(name, strings.ToLower(known), maxCompared)
+		if i := strings.LastIndexByte(known, '.'); i > 0 && !strings.Contains(name, ".") { // the service is missing
+			d = min(d, spelling.Distance(name, strings.ToLower(known[i+1:]), maxCompared))
+		}
+		if d < distance || d == distance && known < best {
 			best, distance = known, d
 		}
 	})

@@ -116,7 +116,8 @@ func TestCallErrors(t *testing.T) {
 	}{
 		{"nobody listens", []string{none, "Arith.Mul"}, 3, []string{"nobody is listening at " + none, "start the server", "not sent"}},
 		{"unknown method", []string{at, "Arith.Mull"}, 4, []string{`did you mean "Arith.Mul"?`, `"anser describe ` + at + `" lists the methods`}},
-		{"no such thing as a method", []string{at, "mull"}, 4, []string{`"mull" is not served here`}},
+		{"no such thing as a method", []string{at, "nothing"}, 4, []string{`"nothing" is not served here`}},
+		{"method without its service", []string{at, "mull"}, 4, []string{`"mull" is not served here: did you mean "Arith.Mul"?`}},
 		{"method without letters", []string{at, "A\x01B"}, 3, []string{"method"}},
 		{"wrong type", []string{at, "Arith.Mul", `{"A": "x"}`}, 4, []string{"decode the request with json", "did not run"}},
 		{"handler's error", []string{at, "Test.Fail"}, 6, []string{"there is no such thing (not found, executed)"}},
