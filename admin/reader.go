@@ -30,7 +30,7 @@ type Reader struct {
 }
 
 // maxDocument limits what a page may send.
-const maxDocument = 64 << 20
+const maxDocument = 16 << 20
 
 // Document reads a page such as "all" or "methods?…" of the process whose page is at address, a URL
 // or "host:port".

@@ -358,6 +358,8 @@ func explain(c *anser.Client, e *anser.Error) error {
 	switch {
 	case e.Outcome == anser.NotSent && status.Trouble != nil:
 		return fmt.Errorf("%w\nthe registry is in trouble: %v", e, status.Trouble)
+	case e.Outcome == anser.NotSent && status.Service != "" && len(status.Instances) == 0:
+		return fmt.Errorf("%w\n\"anser ls\" lists the services of the registry", e)
 	case e.Code == anser.Unimplemented && e.Outcome == anser.Refused:
 		return fmt.Errorf("%w\n\"anser describe %s\" lists the methods", e, status.Target)
 	}

@@ -22,6 +22,7 @@ var hints = strings.NewReplacer(
 	"use the option nacos.User with a name that has permission", "use --registry-user and $ANSER_REGISTRY_PASSWORD, with a name that has permission",
 	"use the option zookeeper.Digest", "use --registry-user and $ANSER_REGISTRY_PASSWORD",
 	"use the option consul.Token", "put a token into $ANSER_REGISTRY_TOKEN",
+	"is an httpconnect.Handler at this path?", "is an httpconnect.Handler at this path? Without http:// the command speaks Anser's protocol",
 	"anser.Conns(", "--conns (",
 	"anser.MaxMessage(", "--max-message (",
 )

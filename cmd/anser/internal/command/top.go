@@ -82,6 +82,8 @@ func topLines(ctx context.Context, s streams, f *topFlags, w *top.Watcher) error
 			return nil //nits:ignore nilerr the user has ended it
 		case err != nil:
 			return err
+		case f.once && !first && look.Silent() != nil:
+			return look.Silent()
 		case first:
 		case f.json && f.once:
 			return printJSON(s.out, look)

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"slices"
@@ -35,6 +36,10 @@ func (f *watchedFlags) add(c *cobra.Command) {
 	}
 }
 
+// errRedirect refuses to go where a page sends its reader: a registry names pages of others, and
+// this machine may reach what they do not.
+var errRedirect = errors.New("it sends its readers to another address, which is not an admin page's")
+
 // watchedHelp says what the arguments are.
 const watchedHelp = "An argument is the address of an admin page (http://127.0.0.1:8971/, 127.0.0.1:8971), or a service of the registry,\n" +
 	"whose instances announce their pages with the tag \"admin\". Without arguments all services are watched. A page\n" +
@@ -42,7 +47,10 @@ const watchedHelp = "An argument is the address of an admin page (http://127.0.0
 
 // reader returns a reader of admin pages. close closes its connections.
 func (f *watchedFlags) reader() (r *admin.Reader, end func()) {
-	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+	client := &http.Client{
+		Transport:     http.DefaultTransport.(*http.Transport).Clone(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },
+	}
 	return &admin.Reader{Client: client, Token: os.Getenv(adminTokenVariable)}, client.CloseIdleConnections
 }
 

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -39,6 +40,12 @@ func (l *Look) Lines(s Show, width int) (lines []string, first, rows int) {
 		lines = append(lines, bold.Render(Printable(s.Method.Name))+faint.Render("  "+Printable(s.Method.Side)+" "+Printable(s.Method.Target)))
 		t := processTable(sortedProcesses(l.with(s.Method), s.Order, s.Filter))
 		return append(lines, t.Lines(width)...), len(lines) + 1, len(t.Rows)
+	}
+	if err := l.Silent(); err != nil && !s.Processes {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			lines = append(lines, bad.Render(line))
+		}
+		return lines, 0, 0
 	}
 	var t table.Table
 	if s.Processes {
@@ -97,6 +104,23 @@ func (l *Look) summary() string {
 	}
 	return text
 }
+
+// Silent returns why no process has answered, or nil if one has.
+func (l *Look) Silent() error {
+	var errs []error
+	for i := range l.Processes {
+		if l.Processes[i].Error == "" {
+			return nil
+		}
+		errs = append(errs, errors.New(Printable(l.Processes[i].Error)))
+	}
+	if n := len(errs); n > shownErrors {
+		errs = append(errs[:shownErrors], fmt.Errorf("… and %d more", n-shownErrors))
+	}
+	return errors.Join(errs...)
+}
+
+const shownErrors = 5 // of processes that do not answer
 
 func (l *Look) process(address string) *Process {
 	for i := range l.Processes {

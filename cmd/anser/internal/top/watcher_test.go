@@ -122,3 +122,20 @@ func TestPrintable(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// A look at which no process answers says why.
+func TestNoProcessAnswers(t *testing.T) {
+	look := &top.Look{Time: time.Now(), Window: time.Second}
+	for range 7 {
+		look.Processes = append(look.Processes, top.Process{Name: "x", Error: "it does not\x1b answer"})
+	}
+	lines, _, rows := look.Lines(top.Show{Order: "rate"}, 0)
+	text := strings.Join(lines, "\n")
+	if rows != 0 || strings.Count(text, "it does not? answer") != 5 || !strings.Contains(text, "and 2 more") || look.Silent() == nil {
+		t.Errorf("%d rows in\n%s", rows, text)
+	}
+	look.Processes[3].Error = ""
+	if err := look.Silent(); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
