@@ -160,7 +160,7 @@ test("hostile names do not control a terminal", async () => {
 	for (const line of [
 		["ls", "--registry", registry], ["ls", "--json", "--registry", registry], ["describe", address], ["describe", address, "--json"],
 		["top", "--once", "--registry", registry], ["top", "--once", "--instances", page], ["top", "--once", "--json", page],
-		["tail", "-n", "2", page], ["tail", "-n", "2", "--json", page], ["doctor", address, "--verbose"], ["doctor", "--registry", registry], ["doctor", "--json", registry],
+		["tail", "-n", "2", page], ["tail", "-n", "2", "--json", page], ["tail", "--trace", "0123456789abcdef0123456789abcdef", page], ["doctor", address, "--verbose"], ["doctor", "--registry", registry], ["doctor", "--json", registry],
 		["call", address, "Evil.Plain", "{}"], ["call", address, "Evil.Plain", "{}", "--json"], ["explain", "evil", "Evil.Plain", "--registry", registry],
 	]) {
 		const { stdout, stderr } = await run(join(bin, "anser"), line, { timeout: 120_000, env: { ...process.env, NO_COLOR: "1" } }).catch((error) => error);

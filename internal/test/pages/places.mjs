@@ -22,6 +22,7 @@ export const places = [
 	{ name: "admin: registries", site: "instance", path: "/registries", ready: "tbody tr", renews: true },
 	{ name: "admin: failures", site: "hostile", path: "/failures", ready: "tbody tr", renews: true },
 	{ name: "admin: slow calls", site: "instance", path: "/slow", ready: "section", renews: true, picture: "admin-slow", size: [1280, 620] },
+	{ name: "admin: a trace", site: "hostile", path: "/trace?id=0123456789abcdef0123456789abcdef", ready: ".empty", renews: true },
 	{ name: "admin: options", site: "instance", path: "/options", ready: "tbody tr", renews: true },
 	{
 		name: "admin: live calls", site: "callers", path: "/calls", ready: "#filter",
