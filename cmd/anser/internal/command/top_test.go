@@ -3,6 +3,7 @@ package command_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -98,4 +99,19 @@ func runCommand(t *testing.T, args ...string) (out, errOut string, code int) {
 	t.Helper()
 	r := run(t, args...)
 	return r.out, r.err, r.code
+}
+
+// A page that sends its readers elsewhere is not followed there.
+func TestRedirectedReader(t *testing.T) {
+	visited := false
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visited = true }))
+	defer elsewhere.Close()
+	page := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
+	defer page.Close()
+	for _, command := range [][]string{{"top", "--once", "--every", "100ms", page.URL}, {"tail", "-n", "1", page.URL}} {
+		out, errOut, code := runCommand(t, command...)
+		if code != 1 || !strings.Contains(errOut, "it sends its readers to another address") || visited {
+			t.Errorf("%v: code %d, visited %v\n%s%s", command, code, visited, out, errOut)
+		}
+	}
 }
