@@ -221,8 +221,8 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 		cancel()
+		in.Close() // the server may be writing
 		<-done
-		in.Close()
 	})
 }
 

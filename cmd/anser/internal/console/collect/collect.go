@@ -26,8 +26,9 @@ const (
 	atOnce       = 64 // pages that are read at the same time
 	maxProcesses = 5000
 	maxServices  = 2000
-	// roundBound is how long pages may take to answer in a round.
-	roundBound = 800 * time.Millisecond
+	// watchedBound and unwatchedBound are how long pages may take to answer in a round.
+	watchedBound   = 900 * time.Millisecond
+	unwatchedBound = 3 * time.Second
 	// maxPause is the longest time for which a page that does not answer is not asked again.
 	maxPause = 8 * time.Second
 )
@@ -63,6 +64,7 @@ type Collector struct {
 	looking atomic.Int64 // end of the viewers' interest, as monotonic time since began
 	began   time.Time
 	wake    chan struct{}
+	urgent  chan struct{} // a registry has got into trouble, or out of it
 
 	mu        sync.Mutex // guards the field below
 	processes map[string]*process
@@ -70,7 +72,7 @@ type Collector struct {
 
 // New returns a collector of a system. Nothing happens before Run.
 func New(o Options) *Collector {
-	c := &Collector{o: o, began: time.Now(), wake: make(chan struct{}, 1), processes: make(map[string]*process)}
+	c := &Collector{o: o, began: time.Now(), wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1), processes: make(map[string]*process)}
 	client := o.Client
 	if client == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -82,7 +84,7 @@ func New(o Options) *Collector {
 	bounded.Transport = &limited{next: cmp.Or(client.Transport, http.DefaultTransport), most: maxPage}
 	c.reader, c.idle = &admin.Reader{Client: &bounded, Token: o.Token}, client.CloseIdleConnections
 	for _, s := range o.Registries {
-		c.stores = append(c.stores, newSource(s))
+		c.stores = append(c.stores, newSource(s, func() { signal(c.urgent) }))
 	}
 	return c
 }
@@ -108,8 +110,12 @@ func (c *Collector) Look(d time.Duration) {
 			break
 		}
 	}
+	signal(c.wake)
+}
+
+func signal(c chan struct{}) {
 	select {
-	case c.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -136,6 +142,11 @@ func (c *Collector) Run(ctx context.Context, told func(*Round)) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-c.urgent:
+			if !last.Before(c.began) {
+				told(c.round(ctx, time.Now(), 0))
+			}
+			continue
 		case <-c.wake:
 			if time.Since(last) < Watched {
 				continue
@@ -162,7 +173,7 @@ type Round struct {
 	Processes []*Process     // sorted by address
 }
 
-// round reads all pages that are due.
+// round reads all pages that are due, unless step is 0: then it says what they said last.
 func (c *Collector) round(ctx context.Context, now time.Time, step time.Duration) *Round {
 	r := &Round{Time: now, Step: step}
 	if step > 2*Unwatched {
@@ -175,7 +186,9 @@ func (c *Collector) round(ctx context.Context, now time.Time, step time.Duration
 	}
 	slices.SortFunc(r.Services, func(a, b ServiceState) int { return cmp.Compare(a.Name, b.Name) })
 	list := c.known(r.Services)
-	c.read(ctx, list)
+	if step > 0 {
+		c.read(ctx, list)
+	}
 	if ctx.Err() != nil {
 		return r
 	}
@@ -254,7 +267,11 @@ const maxAddress = 1000
 
 // read asks the pages that are due, those first that were not asked for the longest time.
 func (c *Collector) read(ctx context.Context, list []*process) {
-	ctx, cancel := context.WithTimeout(ctx, roundBound)
+	bound := unwatchedBound
+	if c.Looking() {
+		bound = watchedBound
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	due := slices.DeleteFunc(slices.Clone(list), func(p *process) bool {
 		p.view.Found = p.found

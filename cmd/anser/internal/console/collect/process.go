@@ -2,6 +2,7 @@ package collect
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -94,9 +95,13 @@ func newProcess(address string) *process {
 
 // read reads the page. What it says stays if the reading fails.
 func (p *process) read(ctx context.Context, reader *admin.Reader) {
+	first := p.asked.IsZero()
 	p.asked = time.Now()
 	d, err := reader.Document(ctx, p.address, "all?conns=0")
-	if err != nil {
+	switch {
+	case err != nil && first && errors.Is(err, context.DeadlineExceeded):
+		return // a page that no one looked at takes a second for its first answer
+	case err != nil:
 		p.pause = min(max(2*p.pause, Watched), maxPause)
 		p.after = time.Now().Add(p.pause - Watched/2)
 		p.view.Error = model.Text(err.Error())

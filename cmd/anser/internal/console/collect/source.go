@@ -12,9 +12,12 @@ import (
 	"github.com/anser-rpc/anser/route"
 )
 
-// askEvery is the time between two questions for the names of the services, and how long an answer
-// may take.
-const askEvery = time.Second
+// askEvery is the time between two questions for the names of the services, and askBound how long
+// an answer may take.
+const (
+	askEvery = time.Second
+	askBound = 500 * time.Millisecond
+)
 
 // SourceState is the state of a registry.
 type SourceState struct {
@@ -53,6 +56,7 @@ type source struct {
 	latency  time.Duration
 	answered bool
 	services map[string]*followed
+	changed  func() // is called when trouble begins or ends
 }
 
 // followed is a service that is followed.
@@ -62,7 +66,9 @@ type followed struct {
 	cancel  context.CancelFunc
 }
 
-func newSource(s Source) *source { return &source{Source: s, services: make(map[string]*followed)} }
+func newSource(s Source, changed func()) *source {
+	return &source{Source: s, services: make(map[string]*followed), changed: changed}
+}
 
 // follow follows the registry until ctx is done.
 func (s *source) follow(ctx context.Context) {
@@ -91,7 +97,7 @@ func (s *source) follow(ctx context.Context) {
 // ask asks for the names of the services. A registry that does not answer in time is in trouble
 // before its watches notice.
 func (s *source) ask(ctx context.Context, wg *sync.WaitGroup, lister registry.Lister) {
-	bounded, cancel := context.WithTimeout(ctx, askEvery)
+	bounded, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
 	began := time.Now()
 	names, err := lister.Services(bounded)
@@ -103,6 +109,9 @@ func (s *source) ask(ctx context.Context, wg *sync.WaitGroup, lister registry.Li
 		s.noteLocked(err)
 		s.mu.Unlock()
 		return
+	}
+	if s.trouble != "" {
+		s.changed()
 	}
 	s.trouble, s.since, s.latency, s.answered = "", time.Time{}, time.Since(began), true
 	for name, f := range s.services {
@@ -121,6 +130,7 @@ func (s *source) ask(ctx context.Context, wg *sync.WaitGroup, lister registry.Li
 func (s *source) noteLocked(err error) {
 	if s.trouble == "" {
 		s.since = time.Now()
+		s.changed()
 	}
 	s.trouble = model.Text(err.Error())
 }
@@ -148,6 +158,7 @@ func (s *source) watch(ctx context.Context, f *followed) {
 		defer s.mu.Unlock()
 		if f.trouble == "" {
 			f.Stale = time.Now()
+			s.changed()
 		}
 		f.trouble = model.Text(err.Error())
 	}
