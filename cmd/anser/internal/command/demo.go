@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/local"
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo"
 )
 
@@ -37,7 +38,8 @@ are among them if their program is there: see --rpcx.
 While it runs, "anser ls", "anser describe arith", and "anser call" work in a second terminal. One
 address speaks all protocols and forwards calls to the instances: the demo prints lines for curl,
 grpcurl and a browser, which shows the methods, and what agents may call as tools. If its usual
-port is taken, it is a free one, and the demo says so.
+port is taken, it is a free one, and the demo says so. The console shows the whole system in a
+browser, at --console.
 Every process has an admin page, which "anser top" and "anser tail" read, and metrics for Prometheus,
 which finds them at the address that the demo prints. Calls have trace ids; their spans go to the
 collector in OTEL_EXPORTER_OTLP_ENDPOINT (http://127.0.0.1:4318), if there is one. Each instance
@@ -78,6 +80,7 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 	}
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:2379", "address of the registry; port 0 chooses a free one")
 	c.Flags().StringVar(&o.Serve, "serve", "127.0.0.1:8970", "address for curl, grpcurl and browsers; port 0 chooses a free one")
+	c.Flags().StringVar(&o.Console, "console", defaultConsole, "loopback address of the console, a page that shows the whole system, or a free port if it is taken; \"\" means none")
 	c.Flags().StringVar(&o.Data, "data", "", "directory in which the registry keeps its data (default a temporary one)")
 	c.Flags().StringVar(&o.Record, "record", "", "folder for recordings of calls, which stay there (default a temporary one)")
 	c.Flags().StringVar(&o.RPCX, "rpcx", "", "program with a stock client and a stock server of rpcx, which make demo builds (default anser-demo-rpcx next to this program, if it is there)")
@@ -99,6 +102,11 @@ func checkDemo(o *demo.Options) error {
 		return usagef("--rate %g: use calls per second, or 0 for as many as the callers make", o.Rate)
 	case o.For < 0 || o.Every < 0:
 		return usagef("--for and --every must not be negative")
+	}
+	if o.Console != "" {
+		if err := local.Check(o.Console); err != nil {
+			return &usageError{err}
+		}
 	}
 	if err := demo.CheckSteps(o.Steps); err != nil {
 		return usagef("--steps: %v", err)

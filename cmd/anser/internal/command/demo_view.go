@@ -162,6 +162,9 @@ func (v *demoView) trials() []trial {
 	if v.last.Debug != "" {
 		list = append(list, trial{text: anser + " explain arith Arith.Mul --from " + v.last.Debug})
 	}
+	if v.last.Console != "" {
+		list = append(list, trial{text: v.last.Console, label: "The console:"})
+	}
 	return append(list, []trial{
 		{text: "http://" + at + "/openapi", label: "In a browser:"},
 		{text: "http://" + at + "/mcp", label: "For agents:"},

@@ -25,6 +25,7 @@ import (
 type Options struct {
 	Listen  string        // address of the registry
 	Serve   string        // address for callers of all protocols
+	Console string        // loopback address of the console; "": none
 	Data    string        // directory of the registry; "": a temporary one
 	Record  string        // folder of the recordings of calls; "": a temporary one
 	Callers int           // per service
@@ -107,6 +108,12 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	}
 	defer func() { err = errors.Join(err, entrance.close()) }()
 	d.address = entrance.address
+	shown, err := openConsole(reg, d.url, d.watched.url, o.Console)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer func() { err = errors.Join(err, shown.close()) }()
+	d.console = shown.url
 	type result struct {
 		sum Summary
 		err error
@@ -149,6 +156,7 @@ type demo struct {
 	health  *health
 	traffic *traffic   // set before the first step
 	address string     // of the entrance; set before the first snapshot
+	console string     // URL of the console, or ""; set before the first snapshot
 	watched *watched   // this process, with the callers and the entrance
 	events  chan Event // read by Run until perform has returned
 
@@ -172,6 +180,9 @@ func (d *demo) perform(ctx context.Context, where string, known func(context.Con
 	d.tell(Event{Kind: "registry", Text: d.url})
 	d.tell(Event{Kind: "serves", Text: where})
 	d.tell(Event{Kind: "admin", Text: "the admin page of the callers is at " + d.watched.url + "; instances announce theirs"})
+	if d.console != "" {
+		d.tell(Event{Kind: "console", Text: "the system is on a page at " + d.console})
+	}
 	d.tell(Event{Kind: "metrics", Text: "Prometheus finds the instances at " + d.watched.url + targetsPath + ", with /" + metricsPath + " at their own ports"})
 	d.tell(Event{Kind: "records", Text: "one of 5 calls of each instance, in a folder of its own in " + d.o.Record})
 	if err := d.fleet.start(ctx); err != nil {

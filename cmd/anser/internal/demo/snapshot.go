@@ -9,6 +9,7 @@ type Snapshot struct {
 	Admin             string        // URL of the admin page of the callers
 	Metrics           string        // URL of the metrics of the callers
 	Record            string        // folder with a recording of each instance
+	Console           string        // URL of the console, or ""
 	Debug             string        // address at which the callers are asked; "" before there are any
 	Elapsed           time.Duration // of the traffic
 	Rows              []Row
@@ -50,7 +51,7 @@ type Summary struct {
 
 // snapshot combines the state of the fleet and the figures.
 func (d *demo) snapshot() Snapshot {
-	s := Snapshot{Registry: d.url, Address: d.address, Admin: d.watched.url, Metrics: d.watched.url + metricsPath, Record: d.o.Record}
+	s := Snapshot{Registry: d.url, Address: d.address, Admin: d.watched.url, Metrics: d.watched.url + metricsPath, Record: d.o.Record, Console: d.console}
 	d.mu.Lock()
 	members := d.rpcx
 	s.Debug = d.debugAt

@@ -12,15 +12,23 @@ import (
 	"github.com/anser-rpc/anser/internal/browserguard"
 )
 
-// Listen listens on a loopback address, "host:port".
-func Listen(address string) (net.Listener, error) {
+// Check returns an error if a console must not listen on the address, "host:port".
+func Check(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
-		return nil, fmt.Errorf("the console on %q: the address has no port: use host:port, such as 127.0.0.1:8980", address)
+		return fmt.Errorf("the console on %q: the address has no port: use host:port, such as 127.0.0.1:8980", address)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("the console on %q: other machines reach the address, and the console has no login: "+
+		return fmt.Errorf("the console on %q: other machines reach the address, and the console has no login: "+
 			"use a loopback address, and a tunnel such as ssh -L 8980:127.0.0.1:8980 HOST", address)
+	}
+	return nil
+}
+
+// Listen listens on a loopback address, "host:port".
+func Listen(address string) (net.Listener, error) {
+	if err := Check(address); err != nil {
+		return nil, err
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
