@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,7 +30,7 @@ func (p *Page) refuse(r *http.Request) *refusal {
 		return &refusal{http.StatusMethodNotAllowed, "the admin page changes nothing: use GET"}
 	}
 	if len(p.o.authorize) == 0 {
-		if !fromThisMachine(r, local) {
+		if !browserguard.FromThisMachine(r) {
 			return &refusal{http.StatusForbidden, "the admin page answers this machine alone without authentication: see admin.Token and admin.Authorize"}
 		}
 		return nil
@@ -89,30 +88,6 @@ func linkable(r *http.Request) bool {
 		return false
 	}
 	return name == "index" || name == "calls" || find(name) != nil
-}
-
-// ofProxies are fields that proxies add, besides X-Forwarded-For and the like.
-var ofProxies = [...]string{
-	"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For", "X-Envoy-External-Address",
-	"Cf-Connecting-Ip", "True-Client-Ip", "Fastly-Client-Ip", "Fly-Client-Ip",
-}
-
-// fromThisMachine reports whether the request comes from this machine, and not through a proxy.
-func fromThisMachine(r *http.Request, local net.Addr) bool {
-	for name := range r.Header {
-		if strings.HasPrefix(name, "X-Forwarded") || slices.Contains(ofProxies[:], name) {
-			return false
-		}
-	}
-	if local != nil && !browserguard.IsLocal(local) {
-		return false
-	}
-	if _, ok := local.(*net.UnixAddr); ok {
-		return true
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback()
 }
 
 // policy keeps everything from other sites out of the page, and the page out of theirs.

@@ -4,6 +4,7 @@ package browserguard
 
 import (
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -39,4 +40,29 @@ func IsLocal(a net.Addr) bool {
 		return true
 	}
 	return false
+}
+
+// ofProxies are fields that proxies add, besides X-Forwarded-For and the like.
+var ofProxies = [...]string{
+	"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For", "X-Envoy-External-Address",
+	"Cf-Connecting-Ip", "True-Client-Ip", "Fastly-Client-Ip", "Fly-Client-Ip",
+}
+
+// FromThisMachine reports whether the request comes from this machine, and not through a proxy.
+func FromThisMachine(r *http.Request) bool {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "X-Forwarded") || slices.Contains(ofProxies[:], name) {
+			return false
+		}
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local != nil && !IsLocal(local) {
+		return false
+	}
+	if _, ok := local.(*net.UnixAddr); ok {
+		return true
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
 }

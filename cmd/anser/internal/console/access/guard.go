@@ -1,0 +1,75 @@
+package access
+
+import (
+	"net"
+	"net/http"
+
+	"github.com/anser-rpc/anser/internal/browserguard"
+)
+
+// Protect sets the headers that keep other sites out of what the console sends.
+func Protect(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// foreign returns why a request may be one that another site has made a browser send.
+func (a *Access) foreign(r *http.Request) *problem {
+	if p := a.foreignHost(r); p != nil {
+		return p
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none":
+	case "":
+		// A browser without Sec-Fetch-Site, or a program. Browsers send Origin with all requests
+		// that change something.
+		if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host {
+			return fromOtherSite()
+		}
+	default:
+		return fromOtherSite()
+	}
+	return nil
+}
+
+// foreignHost returns why the host of a request may be a name of another site that was made to point
+// to this machine (DNS rebinding).
+func (a *Access) foreignHost(r *http.Request) *problem {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if (local == nil || browserguard.IsLocal(local) || a.Login() == None) && !browserguard.OwnHost(r.Host, a.o.Hosts) {
+		return &problem{http.StatusForbidden, "the host of the request may belong to an attacker", "use an address or localhost, or name the host with --host"}
+	}
+	return nil
+}
+
+func fromOtherSite() *problem {
+	return &problem{http.StatusForbidden, "pages of other sites may not use the console", "open the console itself"}
+}
+
+// identify returns the author of a request, or why it has none.
+func (a *Access) identify(r *http.Request) (identity, *problem) {
+	switch a.Login() {
+	case None:
+		if !browserguard.FromThisMachine(r) {
+			return identity{}, &problem{http.StatusForbidden, "the console has no login, and the request does not come from this machine alone", "behind a proxy, use --proxy-header or another login"}
+		}
+		return identity{user: User{Name: "this machine", Role: Administer}, csrf: a.token("none")}, nil
+	case Proxy:
+		u, p := a.o.Proxy.user(r)
+		return identity{user: u, csrf: a.token("proxy " + u.Name)}, p
+	}
+	s := a.sessions.find(r, a.cookie())
+	if s != nil && a.users != nil && !a.users.still(s.user, s.stamp) {
+		a.sessions.end(s)
+		s = nil
+	}
+	if s == nil {
+		return identity{}, &problem{http.StatusUnauthorized, "there is no session, or it has ended", "log in"}
+	}
+	return identity{user: s.user, session: s, csrf: a.token("session " + s.key)}, nil
+}

@@ -1,0 +1,70 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"unicode"
+)
+
+// ProxyOptions describe a proxy that logs users in and says who they are in a header.
+type ProxyOptions struct {
+	Header string         // with the name of the user, such as X-Forwarded-User
+	Roles  string         // header with the role; empty means none
+	Role   Role           // of users without that header; 0 means that they are refused
+	From   []netip.Prefix // addresses of the proxy; required
+}
+
+func (o *ProxyOptions) check() error {
+	switch {
+	case o.Header == "":
+		return errors.New("the console: the header of the proxy has no name: use for example X-Forwarded-User")
+	case len(o.From) == 0:
+		return errors.New("the console: the addresses of the proxy are missing: anybody could send its header; name them with --proxy-from")
+	case o.Role > Administer:
+		return fmt.Errorf("the console: users of the proxy have the unknown %v", o.Role)
+	case o.Role == 0 && o.Roles == "":
+		return errors.New("the console: users of the proxy have no role: give one, or name the header that has it")
+	}
+	return nil
+}
+
+// maxName is the maximum length of the name of a user, in bytes.
+const maxName = 200
+
+// user returns the user that the proxy names.
+func (o *ProxyOptions) user(r *http.Request) (User, *problem) {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	from, err := netip.ParseAddr(host)
+	trusted := false
+	for _, p := range o.From {
+		trusted = trusted || err == nil && p.Contains(from.Unmap())
+	}
+	if !trusted {
+		return User{}, &problem{http.StatusForbidden, "the request does not come from the proxy that logs users in", "use the address of the proxy"}
+	}
+	names := r.Header.Values(o.Header)
+	if len(names) != 1 || checkName(names[0]) != nil {
+		return User{}, &problem{http.StatusUnauthorized, "the proxy names no user in " + o.Header, "log in at the proxy"}
+	}
+	u := User{Name: names[0], Role: o.Role}
+	if roles := r.Header.Values(o.Roles); o.Roles != "" && len(roles) > 0 {
+		if len(roles) > 1 || u.Role.UnmarshalText([]byte(roles[0])) != nil {
+			return User{}, &problem{http.StatusForbidden, "the proxy gives the user a role that the console does not know", "it is look, operate or administer in " + o.Roles}
+		}
+	}
+	if u.Role == 0 {
+		return User{}, &problem{http.StatusForbidden, u.Name + " has no role in the console", "the proxy says it in " + o.Roles}
+	}
+	return u, nil
+}
+
+func checkName(name string) error {
+	if name == "" || len(name) > maxName || strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
+		return fmt.Errorf("%.40q is no name of a user: use 1 to %d printable characters", name, maxName)
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package access
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// Routes returns the handlers of the session and the login by their patterns of http.ServeMux.
+func (a *Access) Routes() map[string]http.Handler {
+	return map[string]http.Handler{
+		"GET /api/session":       a.open(a.serveSession),
+		"POST /api/login":        a.open(a.serveLogin),
+		"POST /api/logout":       a.Wrap(http.HandlerFunc(a.serveLogout), Look),
+		"GET /api/users":         a.Wrap(http.HandlerFunc(a.serveUsers), Administer),
+		"GET /api/oidc/login":    a.linked(a.serveOIDCLogin),
+		"GET /api/oidc/callback": a.linked(a.serveOIDCCallback),
+	}
+}
+
+// open returns a handler for requests without a session.
+func (a *Access) open(f http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Protect(w.Header())
+		if p := a.foreign(r); p != nil {
+			p.write(w)
+			return
+		}
+		f(w, r)
+	})
+}
+
+// linked returns a handler for pages that another site may lead to.
+func (a *Access) linked(f http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Protect(w.Header())
+		if p := a.foreignHost(r); p != nil {
+			p.write(w)
+			return
+		}
+		f(w, r)
+	})
+}
+
+// state is what the page knows about its viewer.
+type state struct {
+	User    string    `json:"user"`
+	Role    string    `json:"role"`
+	Login   string    `json:"login"`
+	CSRF    string    `json:"csrf"`
+	Changes bool      `json:"changes"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+}
+
+// serveSession says who the viewer is. Without a session the fields of the user are empty.
+func (a *Access) serveSession(w http.ResponseWriter, r *http.Request) {
+	who, p := a.identify(r)
+	if p != nil && p.status != http.StatusUnauthorized {
+		p.write(w)
+		return
+	}
+	s := state{Login: a.Login(), Version: a.o.Version, Started: a.started}
+	if p == nil {
+		s.User, s.Role, s.CSRF, s.Changes = who.user.Name, who.user.Role.String(), who.csrf, a.Changes(who.user)
+	}
+	writeJSON(w, s)
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(v)
+}
+
+// maxLogin is the maximum size of the body of a login, in bytes.
+const maxLogin = 4 << 10
+
+// serveLogin begins a session. It needs the type JSON, which forms of other sites cannot send.
+func (a *Access) serveLogin(w http.ResponseWriter, r *http.Request) {
+	if a.users == nil {
+		(&problem{http.StatusNotFound, "the console has no users of its own", "see \"login\" of api/session"}).write(w)
+		return
+	}
+	var q struct{ User, Password string }
+	body := http.MaxBytesReader(w, r.Body, maxLogin)
+	if r.Header.Get("Content-Type") != "application/json" || json.NewDecoder(body).Decode(&q) != nil {
+		(&problem{http.StatusBadRequest, "the login cannot be read", `send {"user":"…","password":"…"} as application/json`}).write(w)
+		return
+	}
+	done, ok := a.logins.begin(r)
+	if !ok {
+		w.Header().Set("Retry-After", "10")
+		(&problem{http.StatusTooManyRequests, "there are too many logins", "wait some seconds and log in again"}).write(w)
+		return
+	}
+	account, ok := a.users.login(q.User, q.Password)
+	done()
+	if !ok {
+		(&problem{http.StatusUnauthorized, "the name or the password is wrong", "an administrator sets a new password with \"anser console user add\""}).write(w)
+		return
+	}
+	a.begin(w, r, User{account.Name, account.Role}, account.stamp())
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// begin begins a session with a new id, and ends the one that the request has, if any: an id that
+// was known before the login is of no use after it.
+func (a *Access) begin(w http.ResponseWriter, r *http.Request, u User, stamp string) {
+	if old := a.sessions.find(r, a.cookie()); old != nil {
+		a.sessions.end(old)
+	}
+	a.setCookie(w, a.sessions.add(u, stamp), int(sessionEnd/time.Second))
+}
+
+// cookie returns the name of the cookie. With the prefix __Host- no other host can set it.
+func (a *Access) cookie() string {
+	if a.o.Secure {
+		return "__Host-anser-console"
+	}
+	return "anser-console"
+}
+
+// setCookie sets the cookie of the session, or with a negative age removes it.
+func (a *Access) setCookie(w http.ResponseWriter, value string, age int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: a.cookie(), Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: a.o.Secure, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+func (a *Access) serveLogout(w http.ResponseWriter, r *http.Request) {
+	if s := a.sessions.find(r, a.cookie()); s != nil {
+		a.sessions.end(s)
+	}
+	a.setCookie(w, "", -1)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// listed is a user as administrators see it.
+type listed struct {
+	User
+	Sessions int `json:"sessions"`
+}
+
+func (a *Access) serveUsers(w http.ResponseWriter, _ *http.Request) {
+	list := []listed{}
+	if a.users != nil {
+		for _, u := range a.users.List() {
+			list = append(list, listed{u, a.sessions.count(u.Name)})
+		}
+	}
+	writeJSON(w, list)
+}
