@@ -11,6 +11,8 @@ package route
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/anser-rpc/anser/registry"
 )
 
 // RuleSet is the value of "rules" in a document. The zero value has no effect. Lists are in the
@@ -51,6 +53,12 @@ type Select struct {
 	Version Patterns            `json:"version,omitempty" doc:"the instance's version"`
 	Zone    Patterns            `json:"zone,omitempty" doc:"the instance's zone"`
 	Tags    map[string]Patterns `json:"tags,omitempty" doc:"the instance's tags"`
+}
+
+// Adjust returns an instance with the weight, state and tags that the rules give it for clients
+// without properties of their own; see [From]. It shares nothing with in that it changes.
+func (r *RuleSet) Adjust(in registry.Instance) registry.Instance {
+	return r.adjuster(new(Caller))(in)
 }
 
 // GroupRule sets the group and version that a client calls.

@@ -359,3 +359,15 @@ func TestPolicies(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAdjust(t *testing.T) {
+	weight := 7
+	rules := route.RuleSet{Instances: []route.InstanceRule{{Match: route.Select{ID: route.Patterns{"a"}}, Weight: &weight, State: "draining", Tags: map[string]string{"env": "gray", "old": ""}}}}
+	in := registry.Instance{Service: "test", ID: "a", Address: "h:1", Tags: map[string]string{"old": "x"}}
+	if got := rules.Adjust(in); got.Weight != 7 || got.State != registry.Draining || got.Tags["env"] != "gray" || got.Tags["old"] != "" || in.Tags["old"] != "x" {
+		t.Errorf("%+v from %+v", got, in)
+	}
+	if got := new(route.RuleSet).Adjust(in); !got.Equal(in) {
+		t.Errorf("without rules %+v", got)
+	}
+}
