@@ -1,7 +1,7 @@
 // Package operate has the changes that an operator makes to the instances and the traffic of a
 // service. They are rules with names of their own, so that clients follow them, instances that
 // start again keep them, and every change has a version and an author. A function returns changed
-// rules, and leaves those that it gets as they are.
+// rules, and leaves its argument as it is.
 package operate
 
 import (
@@ -127,8 +127,8 @@ const (
 	MaxFault = 24 * time.Hour
 )
 
-// SetCanary changes the rules so that a share of the calls, in percent, goes to some instances until
-// a time. There is one canary of a service.
+// SetCanary changes the rules so that a share of the calls, in percent, goes to some instances
+// until a time. There is one canary of a service.
 func SetCanary(rules route.RuleSet, to route.Select, percent float64, until time.Time) (route.RuleSet, error) {
 	rule := route.SplitRule{Name: canaryName, Percent: percent, To: to, Until: until}
 	rules.Split = slices.Clone(rules.Split)

@@ -176,8 +176,8 @@ func WithUser(ctx context.Context, u User) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
 
-// Wrap returns a handler that lets the requests of users with the role through to next: those that
-// do not come from a page of another site, and, with a method that may change something, have the
+// Wrap returns a handler that lets the requests of users with the role through to next, unless they
+// come from a page of another site. A request with a method that may change something must have the
 // token of the session in the header X-CSRF-Token. A request ends with the session that it uses.
 func (a *Access) Wrap(next http.Handler, role Role) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits of logins, so that nobody guesses passwords, and that comparing them leaves the processor
-// to others.
+// Limits of logins against the guessing of passwords. Comparing them leaves the processor to
+// others.
 const (
 	loginEvery = 6 * time.Second // of one address, after the first ones
 	loginBurst = 10

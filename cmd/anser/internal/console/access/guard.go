@@ -37,8 +37,8 @@ func (a *Access) foreign(r *http.Request) *problem {
 	return nil
 }
 
-// foreignHost returns why the host of a request may be a name of another site that was made to point
-// to this machine (DNS rebinding).
+// foreignHost returns why the host of a request may be a name of another site that was made to
+// point to this machine (DNS rebinding).
 func (a *Access) foreignHost(r *http.Request) *problem {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if (local == nil || browserguard.IsLocal(local) || a.Login() == None) && !browserguard.OwnHost(r.Host, a.o.Hosts) {

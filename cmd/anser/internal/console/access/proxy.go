@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// ProxyOptions describe a proxy that logs users in and says who they are in a header.
+// ProxyOptions describe a proxy that logs users in and names them in a header.
 type ProxyOptions struct {
 	Header string         // with the name of the user, such as X-Forwarded-User
 	Roles  string         // header with the role; empty means none

@@ -53,7 +53,7 @@ type state struct {
 	Started time.Time `json:"started"`
 }
 
-// serveSession says who the viewer is. Without a session the fields of the user are empty.
+// serveSession describes the viewer. Without a session the fields of the user are empty.
 func (a *Access) serveSession(w http.ResponseWriter, r *http.Request) {
 	who, p := a.identify(r)
 	if p != nil && p.status != http.StatusUnauthorized {

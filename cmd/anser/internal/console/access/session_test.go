@@ -181,7 +181,7 @@ func TestFloodsOfLogins(t *testing.T) {
 	})
 }
 
-// Users who are removed or whose password changes are logged out, and so are their open requests.
+// Removed users are logged out, as users with a new password are, and their open requests end.
 func TestRemovedUsers(t *testing.T) {
 	file := users(t)
 	s := start(t, access.Options{Users: file})

@@ -33,8 +33,8 @@ type account struct {
 	Hash string `json:"hash"` // of bcrypt
 }
 
-// Users is a file of users with hashes of their passwords. It is read again when it has changed, so
-// that a user who was removed or has a new password is logged out. Its methods are safe for
+// Users is a file of users with hashes of their passwords. It is read again when it has changed,
+// so that a removed user, or one with a new password, is logged out. Its methods are safe for
 // concurrent use.
 type Users struct {
 	file string
@@ -128,7 +128,7 @@ func readAccounts(file string) ([]account, error) {
 }
 
 // currentLocked returns the users, which it reads again if the file has changed. While the file
-// cannot be read there are no users: it may have been meant to lock somebody out.
+// cannot be read there are no users: the change may be meant to lock a user out.
 func (u *Users) currentLocked() []account {
 	if time.Since(u.looked) < lookAgain {
 		return u.list

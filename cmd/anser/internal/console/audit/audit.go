@@ -1,6 +1,6 @@
-// Package audit keeps the record of what users of the console change: a file of JSON lines that only
-// grows. Each line has the hash of the one before it, so that a line that is changed, removed or put
-// in between is noticed by [Verify].
+// Package audit keeps the record of what users of the console change: a file of JSON lines that
+// only grows. Each line has the hash of the one before it, so that a line that is changed,
+// removed or put in between is noticed by [Verify].
 package audit
 
 import (

@@ -174,7 +174,7 @@ func TestFullDisk(t *testing.T) {
 	if sum, err := Verify(path, ""); err != nil || sum.Entries != 1 {
 		t.Errorf("a part of an entry is left: %+v, %v", sum, err)
 	}
-	disk.room = 1 << 20 // somebody has made room
+	disk.room = 1 << 20 // there is room again
 	if e := add(t, l, "two"); e.Sequence != 2 {
 		t.Errorf("the next entry is number %d", e.Sequence)
 	}

@@ -22,8 +22,8 @@ type chain struct {
 }
 
 // Verify checks every entry of a log. It finds a change of entries, not that the last ones are
-// missing, nor that all hashes were computed anew: keep the hash of the last entry in another place,
-// and pass it as head later. With a head, the log must have the entry with that hash.
+// missing, nor that all hashes were computed anew: keep the hash of the last entry in another
+// place, and pass it as head later. With a head, the log must have the entry with that hash.
 func Verify(path, head string) (Summary, error) {
 	f, err := os.Open(path)
 	if err != nil {

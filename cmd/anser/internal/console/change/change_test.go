@@ -1,0 +1,497 @@
+package change_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/change"
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/route"
+)
+
+const password = "correct horse"
+
+// Echo is the message of the test service.
+type Echo struct{ Text, User string }
+
+// site is a console with a service that has two versions.
+type site struct {
+	*httptest.Server
+	t        *testing.T
+	registry *registry.Memory
+	changes  *change.Changes
+	routes   []string
+	log      string
+
+	mu      sync.Mutex // guards the fields below
+	figures []change.Figures
+	notes   []string
+}
+
+var silent = anser.Logger(slog.New(slog.DiscardHandler))
+
+// serve starts an instance of the service arith.
+func serve(t *testing.T, reg registry.Registrar, id, version string) {
+	t.Helper()
+	s := anser.NewServer(silent, anser.Announce(reg, registry.Instance{Service: "arith", ID: id, Version: version}), anser.NoSignals())
+	answer := func(ctx context.Context, q *Echo) (*Echo, error) {
+		if q.Text == "fail" {
+			return nil, anser.Errorf(anser.NotFound, "there is no such text")
+		}
+		return &Echo{id + " " + q.Text, anser.MetadataFrom(ctx)["console-user"]}, nil
+	}
+	if err := anser.Handle(s, "Arith.Echo", answer); err != nil {
+		t.Fatal(err)
+	}
+	err := anser.HandleStream(s, "Arith.Talk", func(_ context.Context, st *anser.Stream[Echo, Echo]) error {
+		for m, err := range st.All() {
+			if err != nil {
+				return err
+			}
+			if err := st.Send(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); s.Serve(l) }()
+	t.Cleanup(func() { s.Close(); <-done })
+}
+
+// start starts a console with a registry and the options of its access.
+func start(t *testing.T, reg *registry.Memory, o access.Options) *site {
+	t.Helper()
+	a, err := access.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, registry: reg, log: filepath.Join(t.TempDir(), "audit.jsonl")}
+	log, err := audit.Open(s.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	s.changes, err = change.New(change.Deps{
+		Access: a, Log: log, Registry: reg, Store: reg,
+		Dial: func(target string, opts ...anser.DialOption) (*anser.Client, error) {
+			opts = append(opts, silent, anser.NoSnapshot(), registry.Scheme{Name: "mem", Open: func(*url.URL) (registry.Resolver, string, error) {
+				return reg.Join(), target, nil
+			}})
+			if strings.Contains(target, ":") {
+				return anser.Dial(target, opts...)
+			}
+			return anser.Dial("mem://"+target, append(opts, route.Rules())...)
+		},
+		Figures: func(string) []change.Figures {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.figures
+		},
+		Note: func(kind, service, instance, text, by string) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.notes = append(s.notes, strings.Join([]string{kind, service, instance, text, by}, "|"))
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	for _, routes := range []map[string]http.Handler{a.Routes(), s.changes.Routes()} {
+		for pattern, h := range routes {
+			mux.Handle(pattern, h)
+		}
+	}
+	s.routes = slices.Sorted(maps.Keys(s.changes.Routes()))
+	s.Server = httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// system starts a console without a login for a service with an instance of each of two versions.
+func system(t *testing.T) *site {
+	t.Helper()
+	reg := registry.NewMemory()
+	serve(t, reg, "one", "1.0")
+	serve(t, reg, "two", "2.0")
+	awaitInstances(t, reg, 2)
+	return start(t, reg, access.Options{})
+}
+
+func awaitInstances(t *testing.T, reg *registry.Memory, n int) {
+	t.Helper()
+	eventually(t, "the instances", func() bool {
+		list, err := registry.List(t.Context(), reg, "arith")
+		return err == nil && len(list) == n
+	})
+}
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+// viewer is a browser.
+type viewer struct {
+	*http.Client
+	t    *testing.T
+	site *site
+	csrf string
+}
+
+// viewer returns a browser that has logged in as a user, unless the name is empty.
+func (s *site) viewer(user string) *viewer {
+	s.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	v := &viewer{&http.Client{Jar: jar, Transport: &http.Transport{}}, s.t, s, ""}
+	s.t.Cleanup(v.CloseIdleConnections)
+	if user != "" {
+		v.expect(204, "POST", "/api/login", `{"user":"`+user+`","password":"`+password+`"}`, nil)
+	}
+	var session struct{ CSRF string }
+	v.expect(200, "GET", "/api/session", "", &session)
+	v.csrf = session.CSRF
+	return v
+}
+
+func (v *viewer) send(method, path, body string) (int, string) {
+	v.t.Helper()
+	r, err := http.NewRequestWithContext(v.t.Context(), method, v.site.URL+path, strings.NewReader(body))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-CSRF-Token", v.csrf)
+	answer, err := v.Do(r)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return answer.StatusCode, string(data)
+}
+
+// expect fails unless a request gets the status, and decodes the answer into out unless it is nil.
+func (v *viewer) expect(status int, method, path, body string, out any) string {
+	v.t.Helper()
+	got, text := v.send(method, path, body)
+	if got != status {
+		v.t.Fatalf("%s %s %s: %d %s, want %d", method, path, body, got, text, status)
+	}
+	if out != nil {
+		if err := json.Unmarshal([]byte(text), out); err != nil {
+			v.t.Fatalf("%s: %v", text, err)
+		}
+	}
+	return text
+}
+
+// Each route has a row with the statuses for no session and for the roles look, operate and
+// administer. The requests are empty: a user without the role learns nothing about them.
+func TestRoles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "users.json")
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost) // quick to compare
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for role := access.Look; role <= access.Administer; role++ {
+		list = append(list, fmt.Sprintf(`{"name":%q,"role":%q,"hash":%q}`, role, role, hash))
+	}
+	if err := os.WriteFile(file, []byte(`{"users":[`+strings.Join(list, ",")+`]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, registry.NewMemory(), access.Options{Users: file})
+	readOnly := start(t, s.registry, access.Options{Users: file, Public: true})
+	want := map[string][4]int{
+		"POST /api/instances":                {401, 403, 400, 400},
+		"GET /api/rules/{service}":           {401, 200, 200, 200},
+		"GET /api/rules/{service}/history":   {401, 200, 200, 200},
+		"POST /api/rules/{service}/check":    {401, 400, 400, 400},
+		"POST /api/rules/{service}/dryrun":   {401, 400, 400, 400},
+		"PUT /api/rules/{service}":           {401, 403, 400, 400},
+		"POST /api/rules/{service}/restore":  {401, 403, 400, 400},
+		"GET /api/canary":                    {401, 200, 200, 200},
+		"GET /api/canary/{service}":          {401, 404, 404, 404},
+		"POST /api/canary":                   {401, 403, 400, 400},
+		"DELETE /api/canary/{service}":       {401, 403, 404, 404},
+		"GET /api/faultinjection":            {401, 400, 400, 400},
+		"POST /api/faultinjection":           {401, 403, 400, 400},
+		"DELETE /api/faultinjection":         {401, 403, 400, 400},
+		"GET /api/schema/{service}/{method}": {401, 502, 502, 502}, // there is no instance
+		"POST /api/call":                     {401, 403, 400, 400},
+		"POST /api/call/stream":              {401, 403, 400, 400},
+		"GET /api/audit":                     {401, 200, 200, 200},
+	}
+	for i, user := range []string{"", "look", "operate", "administer"} {
+		v, beyond := s.viewer(user), readOnly.viewer(user)
+		for _, route := range s.routes {
+			statuses, ok := want[route]
+			if !ok {
+				t.Errorf("the route %q has no row", route)
+			}
+			method, path, _ := strings.Cut(route, " ")
+			path = strings.NewReplacer("{service}", "none", "{method}", "None.Call").Replace(path)
+			if got, text := v.send(method, path, ""); got != statuses[i] {
+				t.Errorf("%s by %q: %d %s, want %d", route, user, got, text, statuses[i])
+			}
+			changes := statuses[0] == 401 && statuses[1] == 403
+			if got, text := beyond.send(method, path, ""); changes && user != "" && (got != 403) {
+				t.Errorf("%s by %q, read-only: %d %s", route, user, got, text)
+			}
+			token := v.csrf
+			v.csrf = ""
+			if got, text := v.send(method, path, ""); method != "GET" && user != "" && got != 403 {
+				t.Errorf("%s by %q without a token: %d %s", route, user, got, text)
+			}
+			v.csrf = token
+		}
+	}
+	if sum, err := audit.Verify(s.log, ""); err != nil || sum.Entries != 0 {
+		t.Errorf("the audit log: %+v, %v", sum, err)
+	}
+}
+
+func TestInstances(t *testing.T) {
+	s := system(t)
+	v := s.viewer("")
+	v.expect(404, "POST", "/api/instances", `{"service":"arith","instance":"three","state":"disabled"}`, nil)
+	v.expect(400, "POST", "/api/instances", `{"service":"arith","instance":"one","state":"away"}`, nil)
+	v.expect(400, "POST", "/api/instances", `{"service":"arith","instance":"one"}`, nil)
+	v.expect(400, "POST", "/api/instances", `{"service":"arith","instance":"one","weight":-1}`, nil)
+	v.expect(400, "POST", "/api/instances", `{"service":"arith","instance":"one","wait":1}`, nil)
+	v.expect(200, "POST", "/api/instances", `{"service":"arith","instance":"one","state":"disabled","weight":7,"tags":{"env":"gray"},"reason":"a test"}`, nil)
+	d, err := route.Load(t.Context(), s.registry, "arith")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Rules.Adjust(registry.Instance{ID: "one"}); got.State != registry.Disabled || got.Weight != 7 || got.Tags["env"] != "gray" {
+		t.Errorf("the instance is %+v", got)
+	}
+	if d.Author != "this machine" || !strings.Contains(d.Comment, "one: disabled, weight 7, tag env=gray: a test") {
+		t.Errorf("by %q: %q", d.Author, d.Comment)
+	}
+	var answer struct{ Reply Echo }
+	for range 5 {
+		v.expect(200, "POST", "/api/call", `{"service":"arith","method":"Arith.Echo","request":{"Text":"x"}}`, &answer)
+		if answer.Reply.Text != "two x" {
+			t.Errorf("a disabled instance got a call: %q", answer.Reply.Text)
+		}
+	}
+	v.expect(200, "POST", "/api/instances", `{"service":"arith","instance":"one","state":"up","weight":0,"tags":{"env":""}}`, nil)
+	if d, err = route.Load(t.Context(), s.registry, "arith"); err != nil || len(d.Rules.Instances) != 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	var list []audit.Entry
+	v.expect(200, "GET", "/api/audit", "", &list)
+	if e := list[len(list)-1]; e.Action != "instance" || e.Subject != "one" || e.Outcome != audit.Begun || e.Reason != "a test" || e.Remote == "" {
+		t.Errorf("the first entry is %+v", e)
+	}
+	if sum, err := audit.Verify(s.log, ""); err != nil || int(sum.Entries) != len(list) {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	if s.mu.Lock(); len(s.notes) != 2 {
+		t.Errorf("viewers see %q", s.notes)
+	}
+	s.mu.Unlock()
+}
+
+func TestUnrecordedChangesAreNotMade(t *testing.T) {
+	s := system(t)
+	v := s.viewer("")
+	other, err := audit.Open(s.log) // its entry makes the log of the console unusable
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Add(audit.Entry{User: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []struct{ method, path, body string }{
+		{"POST", "/api/instances", `{"service":"arith","instance":"one","state":"disabled"}`},
+		{"PUT", "/api/rules/arith", `{"text":"rules: {}"}`},
+		{"POST", "/api/canary", `{"service":"arith","version":"2.0","share":10,"bounds":{"errors":0.1}}`},
+		{"POST", "/api/faultinjection", `{"service":"arith","share":10,"code":"internal","until":"` + soon() + `"}`},
+		{"POST", "/api/call", `{"service":"arith","method":"Arith.Echo"}`},
+		{"POST", "/api/call/stream", `{"service":"arith","method":"Arith.Talk"}`},
+	} {
+		v.expect(503, q.method, q.path, q.body, nil)
+	}
+	if d, err := route.Load(t.Context(), s.registry, "arith"); err != nil || d.Version != 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+func soon() string { return time.Now().Add(time.Hour).UTC().Format(time.RFC3339) }
+
+func TestRules(t *testing.T) {
+	s := system(t)
+	v := s.viewer("")
+	var rules struct {
+		Version uint64
+		Text    string
+	}
+	v.expect(200, "GET", "/api/rules/arith", "", &rules)
+	var checked struct {
+		OK     bool
+		Errors []struct {
+			Line, Column  int
+			Path, Message string
+		}
+		Effects []route.RuleEffect
+	}
+	bad, _ := json.Marshal(map[string]string{"text": "rules:\n  split:\n  - percent: 101\n    to: {version: \"2.0\"}\n"})
+	v.expect(200, "POST", "/api/rules/arith/check", string(bad), &checked)
+	if checked.OK || len(checked.Errors) == 0 || checked.Errors[0].Line != 3 || checked.Errors[0].Column != 14 {
+		t.Errorf("the mistakes are %+v", checked.Errors)
+	}
+	v.expect(400, "PUT", "/api/rules/arith", string(bad), nil)
+	good := func(version uint64, percent int) string {
+		text, _ := json.Marshal(map[string]any{"text": "rules:\n  split:\n  - percent: " + string(rune('0'+percent)) + "\n    to: {version: \"2.0\"}\n", "version": version, "reason": "a test"})
+		return string(text)
+	}
+	v.expect(200, "POST", "/api/rules/arith/check", good(0, 5), &checked)
+	if !checked.OK || len(checked.Effects) != 1 || len(checked.Effects[0].Instances) != 1 {
+		t.Errorf("the check says %+v", checked)
+	}
+	// Two consoles: the second one learns of the change of the first one.
+	v.expect(200, "PUT", "/api/rules/arith", good(0, 5), &rules)
+	if rules.Version != 1 || !strings.Contains(rules.Text, "percent: 5") {
+		t.Errorf("the rules are %+v", rules)
+	}
+	second := start(t, s.registry, access.Options{}).viewer("")
+	var conflict struct {
+		Error   string
+		Current struct {
+			Version uint64
+			Text    string
+		}
+	}
+	second.expect(409, "PUT", "/api/rules/arith", good(0, 6), &conflict)
+	if conflict.Current.Version != 1 || !strings.Contains(conflict.Current.Text, "percent: 5") || !strings.Contains(conflict.Error, "a test") {
+		t.Errorf("the conflict is %+v", conflict)
+	}
+	second.expect(200, "PUT", "/api/rules/arith", good(1, 6), nil)
+	v.expect(200, "POST", "/api/rules/arith/restore", `{"version":1,"reason":"back"}`, &rules)
+	if rules.Version != 3 || !strings.Contains(rules.Text, "percent: 5") {
+		t.Errorf("after the restoration %+v", rules)
+	}
+	v.expect(400, "POST", "/api/rules/arith/restore", `{"version":9}`, nil)
+	var history []struct {
+		Version         uint64
+		Author, Comment string
+	}
+	v.expect(200, "GET", "/api/rules/arith/history", "", &history)
+	if len(history) != 3 || history[0].Comment != "back to version 1: back" || history[2].Author != "this machine" {
+		t.Errorf("the history is %+v", history)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	s := system(t)
+	v := s.viewer("")
+	for _, bad := range []string{
+		`{"service":"arith","share":10,"code":"internal"}`,
+		`{"service":"arith","share":10,"code":"internal","until":"2020-01-01T00:00:00Z"}`,
+		`{"service":"arith","share":10,"code":"internal","until":"2200-01-01T00:00:00Z"}`,
+		`{"service":"arith","share":0,"code":"internal","until":"` + soon() + `"}`,
+		`{"service":"arith","share":10,"until":"` + soon() + `"}`,
+		`{"service":"arith","share":10,"code":"oops","until":"` + soon() + `"}`,
+	} {
+		v.expect(400, "POST", "/api/faultinjection", bad, nil)
+	}
+	v.expect(200, "POST", "/api/faultinjection", `{"service":"arith","method":"Arith.Echo","share":100,"code":"data loss","until":"`+soon()+`","reason":"a test"}`, nil)
+	var list []struct {
+		Method, Code string
+		Share        float64
+		Until        time.Time
+	}
+	v.expect(200, "GET", "/api/faultinjection?service=arith", "", &list)
+	if len(list) != 1 || list[0].Method != "Arith.Echo" || list[0].Share != 100 || !strings.EqualFold(list[0].Code, "data loss") || list[0].Until.IsZero() {
+		t.Errorf("the faults are %+v", list)
+	}
+	var answer struct {
+		Error   *struct{ Code, Message string }
+		Outcome string
+	}
+	v.expect(200, "POST", "/api/call", `{"service":"arith","method":"Arith.Echo"}`, &answer)
+	if answer.Error == nil || answer.Error.Message != "a fault of an operator" {
+		t.Errorf("the call got %+v", answer)
+	}
+	v.expect(404, "DELETE", "/api/faultinjection?service=arith&method=Arith.Mul", "", nil)
+	v.expect(200, "DELETE", "/api/faultinjection?service=arith&method=Arith.Echo", "", nil)
+	v.expect(200, "GET", "/api/faultinjection?service=arith", "", &list)
+	if len(list) != 0 {
+		t.Errorf("the faults are %+v", list)
+	}
+}
+
+// options returns the options of a console without a login.
+func (s *site) options() access.Options { return access.Options{} }
+
+// newSite returns a console without a server, for a bubble.
+func newSite(t *testing.T, reg *registry.Memory) *site {
+	t.Helper()
+	s := start(t, reg, access.Options{})
+	s.Server.Close()
+	return s
+}
+
+// post makes a request without a connection.
+func (s *site) post(path, body string) (int, string) {
+	h := s.Config.Handler
+	send := func(r *http.Request) *httptest.ResponseRecorder {
+		r.RemoteAddr, r.Host = "127.0.0.1:1", "localhost"
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	var session struct{ CSRF string }
+	if err := json.Unmarshal(send(httptest.NewRequestWithContext(s.t.Context(), "GET", "/api/session", nil)).Body.Bytes(), &session); err != nil {
+		s.t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(s.t.Context(), "POST", path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-CSRF-Token", session.CSRF)
+	w := send(r)
+	return w.Code, w.Body.String()
+}
