@@ -77,6 +77,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	name := redact.Target(target)
 	c := &Client{target: name, observed: name}
 	c.o = defaultDialOptions()
+	c.o.made = callerOf()
 	for _, opt := range opts {
 		if err := c.o.apply(opt); err != nil {
 			return nil, err

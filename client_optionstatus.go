@@ -10,7 +10,7 @@ func (c *Client) Options() []OptionStatus {
 	if !c.exists() {
 		return nil
 	}
-	return optionStatuses(c.o.values(), new(defaultDialOptions()).values())
+	return c.o.statuses(c.o.values(), new(defaultDialOptions()).values())
 }
 
 func (o *dialOptions) values() []optionValue {
@@ -50,4 +50,17 @@ func (o *dialOptions) values() []optionValue {
 		{"Credentials", onOff(o.credentials != nil)},
 		{"InsecureCredentials", onOff(o.inTheClear)},
 	}...)
+}
+
+// DialOptionsOf is like [ServerOptionsOf], for options of [Dial] and [Client.Options].
+func DialOptionsOf(origin string, opts ...DialOption) DialOption {
+	return dialOption(func(o *dialOptions) {
+		before := o.values()
+		for _, opt := range opts {
+			if err := o.apply(opt); err != nil {
+				o.mistakes = append(o.mistakes, fmt.Errorf("anser.DialOptionsOf(%q): %w", origin, err))
+			}
+		}
+		o.note(origin, before, o.values())
+	})
 }

@@ -30,6 +30,8 @@ type RulesStatus struct {
 	Applied time.Time // when they came into force
 	Saved   bool      // they were loaded from disk
 	Trouble error     // why newer ones could not be read, or nil: the old ones stay in force
+	// Text are the rules in force in JSON, for people; "" if the router does not say them.
+	Text string
 	// NotFollowed reports that the registry of the client has traffic rules for its services that
 	// the client does not follow, as it has no router: the option route.Rules makes it follow them.
 	NotFollowed bool

@@ -26,7 +26,9 @@ type sideOptions struct {
 	idleTimeout      time.Duration // 0: none
 	checksums        bool
 	observers        *observers
-	mistakes         []error // invalid options
+	mistakes         []error           // invalid options
+	origins          map[string]string // of options, by their names: see ServerOptionsOf
+	made             uintptr           // where the program has made the side
 }
 
 // wants returns ok, and records a mistake if it is false.

@@ -1,7 +1,10 @@
 package anser
 
 import (
+	"cmp"
 	"fmt"
+	"path"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -16,16 +19,24 @@ type OptionStatus struct {
 	Default string
 	// Set says that an option has set the value. An option that sets the default does not count.
 	Set bool
+	// By says where the value is from, if it is Set: the origin of [ServerOptionsOf] or
+	// [DialOptionsOf], or the place in the program that has made the server or client.
+	By string
 }
 
 // optionValue is an option with its value.
 type optionValue struct{ name, value string }
 
-func optionStatuses(now, defaults []optionValue) []OptionStatus {
-	list := make([]OptionStatus, len(now))
+func (o *sideOptions) statuses(now, defaults []optionValue) []OptionStatus {
+	list, program := make([]OptionStatus, len(now)), "an option of the program"
+	if place := placeOf(o.made); place != "" {
+		program += ", " + place
+	}
 	for i, v := range now {
-		d := defaults[i].value
-		list[i] = OptionStatus{Name: v.name, Value: v.value, Default: d, Set: v.value != d}
+		list[i] = OptionStatus{Name: v.name, Value: v.value, Default: defaults[i].value, Set: v.value != defaults[i].value}
+		if list[i].Set {
+			list[i].By = cmp.Or(o.origins[v.name], program)
+		}
 	}
 	return list
 }
@@ -96,4 +107,36 @@ func listOr(names []string, none string) string {
 		return none
 	}
 	return strings.Join(names, ", ")
+}
+
+// note remembers the origin of the options that have changed.
+func (o *sideOptions) note(origin string, before, now []optionValue) {
+	if o.origins == nil {
+		o.origins = make(map[string]string)
+	}
+	for i, v := range now {
+		if v != before[i] {
+			o.origins[v.name] = origin
+		}
+	}
+}
+
+// callerOf returns the program counter of the caller of the function that calls it.
+func callerOf() uintptr {
+	var pc [1]uintptr
+	runtime.Callers(3, pc[:])
+	return pc[0]
+}
+
+// placeOf formats a program counter as the last folder, the file and the line.
+func placeOf(pc uintptr) string {
+	if pc == 0 {
+		return ""
+	}
+	frame, _ := runtime.CallersFrames([]uintptr{pc}).Next()
+	if frame.File == "" {
+		return ""
+	}
+	folder, file := path.Split(frame.File)
+	return strings.TrimPrefix(path.Join(path.Base(folder), file), "/") + fmt.Sprintf(":%d", frame.Line)
 }

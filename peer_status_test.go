@@ -2,6 +2,8 @@ package anser_test
 
 import (
 	"context"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +70,37 @@ func TestOptionsInForce(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", name, option, got[option], value)
 			}
 		}
+	}
+}
+
+// Options says where a value is from: an origin that was given, or the place in the program.
+func TestOptionsSayWhereTheyAreFrom(t *testing.T) {
+	s := anser.NewServer(anser.MaxConns(7), anser.MaxCalls(5),
+		anser.ServerOptionsOf("flag --limit", anser.MaxConns(8), anser.MaxInFlight(10_000)), // the default
+		anser.ServerOptionsOf("edge.yaml", anser.IdleTimeout(time.Minute)))
+	c := dial(t, "127.0.0.1:1", anser.Attempts(4), anser.DialOptionsOf("$SHOP_TIMEOUT", anser.Timeout(time.Second), anser.Checksums()))
+	for name, list := range map[string][]anser.OptionStatus{"server": s.Options(), "client": c.Options()} {
+		want := map[string]string{"MaxConns": "flag --limit", "IdleTimeout": "edge.yaml", "MaxCalls": "an option of the program, anser/peer_status_test.go:"}
+		if name == "client" {
+			want = map[string]string{"Timeout": "$SHOP_TIMEOUT", "Checksums": "$SHOP_TIMEOUT", "Attempts": "an option of the program, "}
+		}
+		for _, o := range list {
+			by, set := want[o.Name]
+			if o.Set != (o.By != "") || set && !strings.HasPrefix(strings.ReplaceAll(o.By, "@", "/"), by) || !set && strings.Contains(o.By, "--limit") {
+				t.Errorf("%s: %+v, want %q", name, o, by)
+			}
+		}
+	}
+	if _, err := anser.Dial("127.0.0.1:1", anser.DialOptionsOf("flag --x", nil)); err == nil || !strings.Contains(err.Error(), "flag --x") {
+		t.Errorf("an option that is nil: %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := anser.NewServer(anser.ServerOptionsOf("flag --x", nil)).Serve(l); err == nil || !strings.Contains(err.Error(), "flag --x") {
+		t.Errorf("an option that is nil: %v", err)
 	}
 }
 

@@ -86,6 +86,7 @@ func NewServer(opts ...ServerOption) *Server {
 		listeners: make(map[*net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[*handshakes.Pending]net.Conn),
 	}
 	s.o = defaultServerOptions()
+	s.o.made = callerOf()
 	for _, opt := range opts {
 		if s.o.wants(opt != nil, "an option of the server is nil") {
 			opt.applyServer(&s.o)

@@ -12,7 +12,7 @@ func (s *Server) Options() []OptionStatus {
 	if s.usable() != nil {
 		return nil
 	}
-	return optionStatuses(s.o.values(), new(defaultServerOptions()).values())
+	return s.o.statuses(s.o.values(), new(defaultServerOptions()).values())
 }
 
 func (o *serverOptions) values() []optionValue {
@@ -63,4 +63,19 @@ func (o *serverOptions) values() []optionValue {
 		{"Announce", listOr(targets, "none")},
 		{"Forward", onOff(o.forwarder != nil)},
 	}...)
+}
+
+// ServerOptionsOf returns options as one option that says where they are from, such as "flag
+// --limit" or "edge.yaml": [Server.Options] names that origin for each option that they change. So
+// an operator finds out where a value must be changed.
+func ServerOptionsOf(origin string, opts ...ServerOption) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		before := o.values()
+		for _, opt := range opts {
+			if o.wants(opt != nil, "anser.ServerOptionsOf(%q): an option is nil", origin) {
+				opt.applyServer(o)
+			}
+		}
+		o.note(origin, before, o.values())
+	})
 }

@@ -40,14 +40,17 @@ func (g *Gateway) serverOptions(c *Config) []anser.ServerOption {
 	if c.authenticates() {
 		opts = append(opts, anser.Authenticate(anser.AuthenticatorFunc(g.authenticate)), anser.Authorize(policies{g}))
 	}
+	of := func(key string, o anser.ServerOption) {
+		opts = append(opts, anser.ServerOptionsOf("the gateway's configuration, "+key, o))
+	}
 	if n := c.Limits.Conns; n > 0 {
-		opts = append(opts, anser.MaxConns(n))
+		of("limits.conns", anser.MaxConns(n))
 	}
 	if n := c.Limits.Calls; n > 0 {
-		opts = append(opts, anser.MaxInFlight(n))
+		of("limits.calls", anser.MaxInFlight(n))
 	}
 	if n := c.Limits.Message; n > 0 {
-		opts = append(opts, anser.MaxMessage(n))
+		of("limits.message", anser.MaxMessage(n))
 	}
 	return opts
 }

@@ -161,7 +161,7 @@ func (r *router) apply(d *Document, saved bool) {
 	r.plan.Store(p)
 	r.doc = d
 	r.s.Adjust(p.adjust)
-	r.status = anser.RulesStatus{Version: d.Version, Applied: time.Now(), Saved: saved}
+	r.status = anser.RulesStatus{Version: d.Version, Applied: time.Now(), Saved: saved, Text: d.Rules.text()}
 	r.s.Report(r.status)
 	r.known = r.known || !saved
 	r.start()

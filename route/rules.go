@@ -28,6 +28,15 @@ type RuleSet struct {
 	Faults     []FaultRule     `json:"faults,omitempty" doc:"delays and errors for tests; all that match"`
 }
 
+// text returns the rules in JSON, or "" if there are none.
+func (r *RuleSet) text() string {
+	data, err := json.Marshal(r)
+	if err != nil || string(data) == "{}" {
+		return ""
+	}
+	return string(data)
+}
+
 // Match selects calls. An empty field matches all.
 type Match struct {
 	Methods  Patterns            `json:"methods,omitempty" doc:"full names of methods"`

@@ -109,7 +109,7 @@ func (f *gatewayFlags) run(ctx context.Context, s streams, file string) error {
 	log := slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: f.level(config)}))
 	opts := gateway.Options{Registry: reg.Resolver, Logger: log, Tools: gatewayTools, Server: []anser.ServerOption{anser.NoSignals()}}
 	if f.public {
-		opts.Server = append(opts.Server, anser.InsecurePublic())
+		opts.Server = append(opts.Server, anser.ServerOptionsOf("flag --insecure-public", anser.InsecurePublic()))
 	}
 	w, err := f.watch(&opts, log, s.out)
 	if err != nil {
