@@ -2,6 +2,7 @@ package admin
 
 import (
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -27,6 +28,7 @@ const (
 	ofOptions
 	ofFailures
 	ofSlow
+	ofRules
 
 	everything parts = 1<<iota - 1
 
@@ -203,7 +205,10 @@ func clientOf(c *anser.Client, st *anser.ClientStatus, recent *Recent, want part
 		out.Instances = append(out.Instances, instanceOf(&st.Instances[i]))
 	}
 	if r := st.Rules; r != nil {
-		out.Rules = &Rules{r.Version, r.Applied, r.Saved, message(r.Trouble), r.NotFollowed}
+		out.Rules = &Rules{Version: r.Version, Applied: r.Applied, Saved: r.Saved, Trouble: message(r.Trouble), NotFollowed: r.NotFollowed}
+		if want&ofRules != 0 && json.Valid([]byte(r.Text)) {
+			out.Rules.Text = json.RawMessage(r.Text)
+		}
 	}
 	list, all := c.Conns(conns)
 	out.Conns = all
@@ -261,7 +266,7 @@ func connsOf(list []anser.ConnStatus) (out []Conn) {
 
 func optionsOf(list []anser.OptionStatus) (out []OptionValue) {
 	for _, o := range list {
-		v := OptionValue{Name: o.Name, Value: o.Value, Set: o.Set}
+		v := OptionValue{Name: o.Name, Value: o.Value, Set: o.Set, By: o.By}
 		if o.Set {
 			v.Default = o.Default
 		}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -194,7 +195,8 @@ type OptionValue struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`
 	Default string `json:"default,omitempty"` // if Set
-	Set     bool   `json:"set,omitempty"`     // the value is from an option of the program
+	Set     bool   `json:"set,omitempty"`     // the value is not the default
+	By      string `json:"by,omitempty"`      // where it is from, if Set: see anser.OptionStatus
 }
 
 // Announcement says how an instance is registered.
@@ -258,4 +260,7 @@ type Rules struct {
 	Saved       bool      `json:"saved,omitempty"`        // they were loaded from disk
 	Trouble     string    `json:"trouble,omitempty"`      // why newer ones could not be read
 	NotFollowed bool      `json:"not_followed,omitempty"` // the registry has rules, and the client has no router
+	// Text are the rules in force: the value of "rules" in their document. Pages "registries" and
+	// "all" have it.
+	Text json.RawMessage `json:"text,omitempty"`
 }

@@ -32,7 +32,7 @@ var pages = [...]page{
 	{"methods", "Methods", ofMethods | ofServers | ofServed, methodsPage},
 	{"connections", "Connections", ofServers | ofClients | ofConns, connectionsPage},
 	{"clients", "Clients", ofClients | ofMethods, clientsPage},
-	{"registries", "Registries and rules", ofServers | ofClients, registriesPage},
+	{"registries", "Registries and rules", ofServers | ofClients | ofRules, registriesPage},
 	{"failures", "Failures", ofFailures, failuresPage},
 	{"slow", "Slow calls", ofSlow, slowPage},
 	{"options", "Options", ofServers | ofClients | ofOptions, optionsPage},
@@ -267,6 +267,9 @@ func (d *Document) clean() {
 		c.Trouble = redact.URLs(c.Trouble)
 		if c.Rules != nil {
 			c.Rules.Trouble = redact.URLs(c.Rules.Trouble)
+			if text := redact.URLs(string(c.Rules.Text)); json.Valid([]byte(text)) {
+				c.Rules.Text = json.RawMessage(text)
+			}
 		}
 		for j := range c.Instances {
 			in := &c.Instances[j]

@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -109,6 +110,45 @@ func instanceRow(d *Document, in *Instance) []cell {
 	}
 }
 
+// registriesSection says of each registry that clients use whether it answers.
+func registriesSection(d *Document) section {
+	s := section{Title: "Registries", Empty: "No client has its instances from a registry.", Columns: columns("Registry", "State", ">Services", ">Instances", "Oldest list", "Trouble")}
+	type use struct {
+		services, instances int
+		oldest, since       time.Time
+		trouble             string
+	}
+	uses := make(map[string]*use)
+	for i := range d.Clients {
+		c := &d.Clients[i]
+		if c.Service == "" {
+			continue
+		}
+		name := strings.TrimSuffix(strings.TrimSuffix(c.Target, c.Service), "/")
+		u := uses[name]
+		if u == nil {
+			u = &use{oldest: c.Updated}
+			uses[name] = u
+		}
+		u.services, u.instances = u.services+1, u.instances+len(c.Instances)
+		if c.Updated.Before(u.oldest) {
+			u.oldest = c.Updated
+		}
+		if c.Trouble != "" && (u.trouble == "" || c.Since.Before(u.since)) {
+			u.trouble, u.since = c.Trouble, c.Since
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(uses)) {
+		u := uses[name]
+		state, oldest := plain("answers"), cmp.Or(since(d.Time, u.oldest), "none yet")
+		if u.trouble != "" {
+			state = bad("unreachable for " + span(d.Time.Sub(u.since)))
+		}
+		s.Rows = append(s.Rows, []cell{plain(name), state, plain(fmt.Sprint(u.services)), plain(fmt.Sprint(u.instances)), plain(oldest), bad(u.trouble)})
+	}
+	return s
+}
+
 func registriesPage(d *Document, _ url.Values) []section {
 	out := section{
 		Title: "Instances that the process announces", Empty: "None: see anser.Announce.",
@@ -143,7 +183,7 @@ func registriesPage(d *Document, _ url.Values) []section {
 		}
 		in.Rows = append(in.Rows, []cell{plain(c.Target), registryCell(d, c), plain(fmt.Sprint(len(c.Instances))), rules, bad(trouble)})
 	}
-	return []section{out, in}
+	return append([]section{registriesSection(d), out, in}, rulesSections(d)...)
 }
 
 func failuresPage(d *Document, _ url.Values) []section {
@@ -209,7 +249,7 @@ func optionsSection(title string, options []OptionValue) section {
 	for _, o := range options {
 		by := dim("default")
 		if o.Set {
-			by = plain("an option of the program")
+			by = plain(cmp.Or(o.By, "an option of the program"))
 		}
 		s.Rows = append(s.Rows, []cell{plain("anser." + o.Name), plain(o.Value), by, dim(o.Default)})
 	}
