@@ -175,7 +175,7 @@ func (t *Trace) Lines(width int) []string {
 		}
 		indent := strings.Repeat("  ", min(c.Depth, mostIndent))
 		tab.Add(indent+Printable(c.Side+" "+c.Method), Printable(c.Process), startOf(c), duration(c.Duration), Result(c.Call),
-			t.timeline(c), Printable(breakdown(c.Call)))
+			t.timeline(c), Printable(withMessage(c.Call)))
 		for j, a := range c.Attempts {
 			tab.Add(fmt.Sprintf("%s  attempt %d", indent, j+1), Printable(cmp.Or(a.Address, "no instance")), "", duration(a.Duration),
 				bad.Render(Printable(fmt.Sprintf("%s, %s", a.Code, a.Outcome))))
@@ -223,8 +223,10 @@ func breakdown(c *telemetry.Call) string {
 			parts = append(parts, p.name+" "+table.Duration(p.took))
 		}
 	}
-	if c.Message != "" {
-		parts = append(parts, c.Message)
-	}
 	return strings.Join(parts, ", ")
+}
+
+func withMessage(c *telemetry.Call) string {
+	parts := []string{breakdown(c), c.Message}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
