@@ -157,6 +157,20 @@ func TestServerThatDescribesNothing(t *testing.T) {
 	without(t, g, doctor.Warn, doctor.Fail)
 }
 
+// A server that refuses the question for its methods says why.
+func TestServerThatRefusesToDescribe(t *testing.T) {
+	refuses := func(code anser.Code) string {
+		return serve(t, anser.Observe(anser.Observer{Request: func(context.Context, anser.MessageInfo) error {
+			return anser.Errorf(code, "the server is at its limit of 3 calls")
+		}}))
+	}
+	g := examine(t, patient, refuses(anser.ResourceExhausted))
+	expect(t, g, "limits", doctor.Fail, "at its limit of 3 calls", "docs/limits.md")
+	g = examine(t, patient, refuses(anser.PermissionDenied))
+	expect(t, g, "description", doctor.Note, "may not ask for the methods")
+	without(t, g, doctor.Warn, doctor.Fail)
+}
+
 func TestServerThatDemandsChecksums(t *testing.T) {
 	g := examine(t, patient, serve(t, anser.Checksums()))
 	expect(t, g, "handshake", doctor.Pass, "speaks Anser")

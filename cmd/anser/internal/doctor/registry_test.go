@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -81,6 +82,44 @@ func TestRegistryThatIsNotHealthy(t *testing.T) {
 	expect(t, reg, "registry", doctor.Fail, "the server does not say its health", "--registry-tls")
 }
 
+func TestRegistryThatAnswers(t *testing.T) {
+	consul := func(services string, after time.Duration) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/v1/status/leader":
+				io.WriteString(w, `"10.0.0.1:8300"`)
+			case "/v1/catalog/services":
+				time.Sleep(after)
+				io.WriteString(w, services)
+			default:
+				io.WriteString(w, "[]")
+			}
+		}))
+		t.Cleanup(s.Close)
+		return "consul://" + s.Listener.Addr().String()
+	}
+	c := at(consul("{}", 0))
+	c.Timeout = time.Minute
+	reg, _ := system(t, c)
+	expect(t, reg, "registry", doctor.Pass, "the agent answers")
+	expect(t, reg, "registry", doctor.Warn, "no service is registered", "anser.Announce")
+	c = at(consul("{}", 600*time.Millisecond))
+	c.Timeout = time.Minute
+	reg, _ = system(t, c)
+	expect(t, reg, "registry.latency", doctor.Warn, "a list of 0 services took", "the disks of the registry")
+
+	zookeeper := plainServer(t, func(nc net.Conn) {
+		io.ReadFull(nc, make([]byte, len("srvr")))
+		io.WriteString(nc, "Zookeeper version: 3.9\nMode: follower\n")
+	})
+	reg, _ = system(t, at("zookeeper://"+zookeeper))
+	expect(t, reg, "registry", doctor.Pass, "the server serves as follower")
+	reg, _ = system(t, at("etcd://"+web(t, map[string]string{"/health": "well"})))
+	expect(t, reg, "registry", doctor.Note, "does not say its health (status 200)")
+	reg, _ = system(t, at("consul://"+plainServer(t, func(net.Conn) {})))
+	expect(t, reg, "registry", doctor.Fail, "the agent does not answer")
+}
+
 func TestCertificateOfARegistry(t *testing.T) {
 	a := authority.New("the authority")
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -157,6 +196,14 @@ func TestDNS(t *testing.T) {
 	if steps := p.Timings[0].Steps; len(steps) != 1 || steps[0].Name != "DNS" || steps[0].Error == "" {
 		t.Errorf("%+v", steps)
 	}
+}
+
+func TestDNSThatCannotBeAsked(t *testing.T) {
+	none := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("no route to host")
+	}}
+	c := &doctor.Config{Timeout: time.Minute, Resolver: none}
+	expect(t, examine(t, c, "one.test.:1"), "dns", doctor.Fail, "the lookup of one.test. failed", "the DNS servers of this machine")
 }
 
 func TestDNSThatDoesNotAnswer(t *testing.T) {
