@@ -108,3 +108,20 @@ func TestCursorStaysAtItsRow(t *testing.T) {
 	m.Update(looked{look: look(1)})
 	at("A")
 }
+
+// A terminal of 40 columns shows the names of methods, and rates, failures and the 99th
+// percentile, in full.
+func TestNarrowTerminal(t *testing.T) {
+	figures := Figures{Rate: 12345, Failed: 12, P50: time.Millisecond, P99: 123 * time.Millisecond}
+	look := &Look{Time: time.Now(), Window: time.Second, Processes: []Process{
+		{Address: "http://10.0.0.1:8971/", Name: "arith-1", Services: []string{"arith"}, Figures: figures, Methods: []Method{{Side: "server", Name: "Arith.Mul", Figures: figures}}},
+	}}
+	look.Methods = look.Processes[0].Methods
+	lines, first, _ := look.Lines(Show{Order: "rate"}, 40)
+	row := ansi.Strip(lines[first])
+	for _, want := range []string{"Arith.Mul", "12,345", " 12 ", "123 ms"} {
+		if !strings.Contains(row, want) || strings.Contains(row, "…") {
+			t.Errorf("no %q in %q", want, row)
+		}
+	}
+}

@@ -192,10 +192,15 @@ func Result(c *telemetry.Call) string {
 	return bad.Render(fmt.Sprintf("%s, %s", c.Code, c.Outcome))
 }
 
+// optional is a column of numbers that a narrow terminal does not show.
+func optional(title string) table.Column {
+	return table.Column{Title: title, Right: true, Optional: true, Least: len("1.23 ms")}
+}
+
 func methodTable(list []Method) table.Table {
 	right := func(title string) table.Column { return table.Column{Title: title, Right: true, Least: len("1.23 ms")} }
 	t := table.Table{Columns: []table.Column{
-		{Title: "METHOD"}, {Title: "SIDE"}, right("CALLS/S"), right("FAILED/S"), right("P50"), right("P99"), right("QUEUE"), {Title: "TARGET", Optional: true},
+		{Title: "METHOD"}, {Title: "SIDE", Optional: true}, right("CALLS/S"), right("FAILED/S"), optional("P50"), right("P99"), optional("QUEUE"), {Title: "TARGET", Optional: true},
 	}}
 	for i := range list {
 		m := &list[i]
@@ -213,7 +218,7 @@ func processTable(list []Process) table.Table {
 	t := table.Table{Columns: []table.Column{
 		{Title: "INSTANCE"},
 		{Title: "SERVICES"},
-		right("CALLS/S"), right("FAILED/S"), right("P50"), right("P99"), right("IN FLIGHT"), right("QUEUE"), right("CPU"), right("MEMORY"),
+		right("CALLS/S"), right("FAILED/S"), optional("P50"), right("P99"), optional("IN FLIGHT"), optional("QUEUE"), optional("CPU"), optional("MEMORY"),
 		{Title: "ADMIN PAGE", Optional: true},
 	}}
 	for i := range list {
