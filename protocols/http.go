@@ -170,8 +170,12 @@ const connectRPC = "CONNECT /_goRPC_ HTTP/1.0\n\n"
 // maxMethod is the length of an HTTP method.
 const maxMethod = 20
 
+// schemes begin the targets of requests to a proxy, which servers must serve too (RFC 9112, section
+// 3.2.2).
+var schemes = [...]string{"http://", "https://"}
+
 // Begins takes a method in capital letters, of which google.api.http can have others than the usual
-// ones, with a path behind it.
+// ones, with a path or an absolute address behind it.
 func (p *httpProtocol) Begins(begin []byte) (is, may bool) {
 	text := string(begin)
 	if n := min(len(text), len(connectRPC)); text[:n] == connectRPC[:n] {
@@ -190,7 +194,14 @@ func (p *httpProtocol) Begins(begin []byte) (is, may bool) {
 	if !complete || target == "" {
 		return false, true
 	}
-	return target[0] == '/', may || target[0] == '/'
+	for _, scheme := range schemes {
+		n := min(len(target), len(scheme))
+		if strings.EqualFold(target[:n], scheme[:n]) {
+			is = is || n == len(scheme)
+			may = true
+		}
+	}
+	return is || target[0] == '/', may || target[0] == '/'
 }
 
 func notOfMethod(r rune) bool { return (r < 'A' || r > 'Z') && r != '-' && r != '_' }
