@@ -123,7 +123,7 @@ func (c *cluster) begin(o loadOptions) error {
 	for i, p := range c.parts {
 		in[i] = loadOptions{
 			Callers: p.Callers, Rate: o.Rate * p.Share, Again: o.Again, Offset: p.Offset,
-			Open: max(1, maxOpen/len(c.parts)),
+			Open: max(1, cmp.Or(o.Open, maxOpen)/len(c.parts)),
 		}
 	}
 	_, err := ask[loadOptions, any](c, "load", in)

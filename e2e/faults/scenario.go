@@ -16,6 +16,7 @@ type scenario struct {
 	share   float64       // the load as a share of the capacity; 0: that of the options
 	most    float64       // calls/s that the load has at most; 0: no bound
 	again   int           // see loadOptions
+	open    int           // calls that are open at a time at most; 0: maxOpen
 	callers int           // 0: 64
 	depth   int           // calls of a caller at a time while the capacity is measured; 0: 4
 	lasts   time.Duration // of the fault; 0: a phase
@@ -66,7 +67,7 @@ func (c *cluster) survive(s scenario) (*observation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.begin(loadOptions{Callers: cmp.Or(s.callers, callers), Rate: o.rate, Again: s.again}); err != nil {
+	if err := c.begin(loadOptions{Callers: cmp.Or(s.callers, callers), Rate: o.rate, Again: s.again, Open: s.open}); err != nil {
 		return nil, err
 	}
 	if err := c.pass(&s, o); err != nil {
