@@ -116,7 +116,7 @@ of anser.Dial (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path, wss://h
 		&cobra.Group{ID: groupServices, Title: "Services:"},
 		&cobra.Group{ID: groupLocal, Title: "On this machine:"},
 	)
-	for _, c := range []*cobra.Command{newLs(s), newDescribe(s), newCall(s), newFile(s), newBench(s), newTop(s), newTail(s), newConsole(s), newRules(s), newExplain(s), newDoctor(s), newRecord(s), newReplay(s), newMCP(s)} {
+	for _, c := range []*cobra.Command{newLs(s), newDescribe(s), newCall(s), newFile(s), newBench(s), newTop(s), newTail(s), newConsole(s), newRules(s), newInstances(s), newExplain(s), newDoctor(s), newRecord(s), newReplay(s), newMCP(s)} {
 		c.GroupID = groupServices
 		root.AddCommand(c)
 	}
