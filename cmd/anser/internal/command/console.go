@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,7 @@ const defaultConsole = "127.0.0.1:8980"
 type consoleFlags struct {
 	registry sourceFlags
 	listen   string
+	audit    string
 }
 
 func newConsole(s streams) *cobra.Command {
@@ -41,7 +43,8 @@ processes, which instances announce with the tag "admin", once a second while a 
 seconds otherwise, and keeps an hour in memory. An ADDRESS is an admin page that no instance announces, such as that of
 a process that only calls. A page that needs a token gets the one in $` + adminTokenVariable + `.
 
-The page changes nothing, has no login, and answers this machine alone.
+The page changes nothing, has no login, and answers this machine alone. With --audit, programs on this machine can also
+change instances, rules, canaries and faults below /api/, and call methods, and the file records each of them.
 
 Exit codes: 0 interrupted; 1 the console failed; 2 wrong use.`),
 		Example: strings.Trim(`
@@ -51,7 +54,9 @@ Exit codes: 0 interrupted; 1 the console failed; 2 wrong use.`),
   curl http://127.0.0.1:8980/api/system`, "\n"),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), s, args) },
 	}
+	c.AddCommand(newConsoleAudit(s))
 	f.registry.add(c)
+	c.Flags().StringVar(&f.audit, "audit", "", "file that records changes, which are allowed with it")
 	c.Flags().StringVar(&f.listen, "listen", defaultConsole, "loopback address of the page; port 0 chooses a free one")
 	return c
 }
@@ -74,13 +79,31 @@ func (f *consoleFlags) run(ctx context.Context, s streams, pages []string) error
 	if err != nil {
 		return &usageError{err}
 	}
-	c, err := console.New(console.Options{
+	o := console.Options{
 		Registries: []collect.Source{{Name: f.registry.url, Kind: kind, Resolver: reg.Resolver}}, Pages: pages,
 		Token: os.Getenv(adminTokenVariable), Guard: local.Guard, Page: local.Guard(pagefiles.Handler()),
-	})
+	}
+	var changes *changing
+	if f.audit != "" {
+		if changes, err = f.changing(ctx, reg); err != nil {
+			l.Close()
+			return err
+		}
+		defer changes.log.Close()
+		o.Routes = changes.routes
+	}
+	c, err := console.New(o)
 	if err != nil {
 		l.Close()
 		return err
+	}
+	if changes != nil {
+		changes.console = c
+		watching, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer stop()
+		wg.Go(func() { changes.Run(watching) })
 	}
 	fmt.Fprintf(s.out, "console of %s at http://%s/\n", f.registry.url, l.Addr())
 	return serveConsole(ctx, c, l)

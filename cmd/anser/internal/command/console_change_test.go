@@ -1,0 +1,98 @@
+package command_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/command"
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/route"
+)
+
+// send makes a request of a program and returns the answer.
+func send(t *testing.T, client *http.Client, method, url, token, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-CSRF-Token", token)
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(data)
+}
+
+func TestConsoleChanges(t *testing.T) {
+	_, file, _ := twoVersions(t)
+	log := filepath.Join(t.TempDir(), "audit.jsonl")
+	ctx, stop := context.WithCancel(context.Background())
+	out, ended := new(printed), make(chan int, 1)
+	go func() {
+		ended <- command.Run(ctx, []string{"console", "--listen", "127.0.0.1:0", "--audit", log}, strings.NewReader(""), out, out)
+	}()
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
+		stop()
+		if code := <-ended; code != 0 {
+			t.Errorf("exit code %d\n%s", code, out)
+		}
+	})
+	base := ""
+	for deadline := time.Now().Add(time.Minute); base == ""; time.Sleep(10 * time.Millisecond) {
+		if _, line, ok := strings.Cut(out.String(), " at http://"); ok && strings.Contains(line, "/\n") {
+			base = "http://" + strings.TrimSpace(line) + "api/"
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no address:\n%s", out)
+		}
+	}
+	var session struct{ CSRF string }
+	_, text := send(t, client, "GET", base+"session", "", "")
+	if err := json.Unmarshal([]byte(text), &session); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	const drain = `{"service":"arith","instance":"arith-1","state":"draining","reason":"a test"}`
+	if status, text := send(t, client, "POST", base+"instances", "", drain); status != 403 {
+		t.Errorf("without a token: %d %s", status, text)
+	}
+	if status, text := send(t, client, "POST", base+"instances", session.CSRF, drain); status != 200 {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := send(t, client, "POST", base+"call", session.CSRF, `{"service":"arith","method":"Arith.Mul","request":{"A":6,"B":7}}`); status != 200 || !strings.Contains(text, `"C":42`) {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := send(t, client, "POST", base+"canary", session.CSRF, `{"service":"arith","version":"2.0","share":10,"bounds":{"errors":0.5}}`); status != 200 {
+		t.Errorf("%d %s", status, text)
+	}
+	d, err := route.Load(t.Context(), file, "arith")
+	if err != nil || d.Rules.Adjust(registry.Instance{ID: "arith-1"}).State != registry.Draining || len(d.Rules.Split) != 1 {
+		t.Errorf("the rules are %+v, %v", d, err)
+	}
+
+	run(t, "console", "audit", log).expect(t, 0, "6 entries, and none was changed")
+	data, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "changed.jsonl")
+	if err := os.WriteFile(other, []byte(strings.Replace(string(data), "a test", "a joke", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "console", "audit", other).expect(t, 1, "line 1: the entry was changed")
+}
