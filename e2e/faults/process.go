@@ -60,9 +60,7 @@ type command struct {
 	Value json.RawMessage `json:",omitempty"`
 }
 
-// start starts a process on a host and waits until it is ready. A process that serves would not
-// share the processors of its host with those of its clients: the scheduler of this machine, which
-// is all hosts, prefers it to them.
+// start starts a process on a host and waits until it is ready.
 func start(name, role string, host netns.Host, c config) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -75,9 +73,6 @@ func start(name, role string, host netns.Host, c config) (*process, error) {
 	args := []string{self}
 	if host.Name != "" {
 		args = netns.Inside(host.Name, args)
-		if serves(role) {
-			args = append([]string{"nice", "-n", "-10"}, args...)
-		}
 	}
 	p := &process{name: name, role: role, config: c, host: host, exited: make(chan struct{}), stderr: tail.New(saidBytes), cmd: exec.Command(args[0], args[1:]...)}
 	// With the race detector a process would sleep for a second before it ends.

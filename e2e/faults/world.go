@@ -101,7 +101,7 @@ func (w *world) start(role, name string, c config) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Listen == "" && serves(role) {
+	if c.Listen == "" && (role == "registry" || role == "gateway" || strings.HasSuffix(role, "server")) {
 		c.Listen = w.address(h)
 	}
 	c.Name = fmt.Sprintf("%s-%d", name, len(w.procs)) // the next process on the host has another book
@@ -112,11 +112,6 @@ func (w *world) start(role, name string, c config) (*process, error) {
 	}
 	w.procs = append(w.procs, p)
 	return p, nil
-}
-
-// serves reports whether processes of the role wait for others to connect.
-func serves(role string) bool {
-	return role == "registry" || role == "gateway" || strings.HasSuffix(role, "server")
 }
 
 // role returns the name of that of the framework which is played.
