@@ -242,12 +242,12 @@ func TestRules(t *testing.T) {
 		t.Errorf("without the annotation: %v, %v", rules, err)
 	}
 	for part, rule := range map[string][]byte{
-		"no path":             message(7, "*"),
-		"itself":              message(2, "/a", 11, message(2, "/b", 11, message(2, "/c"))),
-		"no method of HTTP":   message(8, message(1, "re port", 2, "/a")),
-		`"CONNECT" is no`:     message(8, message(1, "CONNECT", 2, "/a")),
-		"unexpected EOF":      {0x12, 0x50, 'x'},
-		"google.api.http: \"": message(8, message(1, "", 2, "/a")),
+		"no path":              message(7, "*"),
+		"itself":               message(2, "/a", 11, message(2, "/b", 11, message(2, "/c"))),
+		"not a method of HTTP": message(8, message(1, "re port", 2, "/a")),
+		`"CONNECT" is no`:      message(8, message(1, "CONNECT", 2, "/a")),
+		"unexpected EOF":       {0x12, 0x50, 'x'},
+		"google.api.http: \"":  message(8, message(1, "", 2, "/a")),
 	} {
 		if rules, err := transcode.Rules(options(rule)); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s: %v, %v", part, rules, err)
