@@ -48,10 +48,10 @@ export function failed(f) {
   return f.failed > 0 ? el('span', { class: 'bad' }, rate(f.failed)) : '0';
 }
 
-// table makes a table. A column is [title, cell, numeric].
+// table makes a table. A column is [title, cell, true if it has numbers or "text" if its lines wrap].
 export function table(columns, rows, className = () => '') {
   if (!rows.length) return el('p', { class: 'empty' }, 'None.');
-  const side = (c) => (c[2] ? { class: 'n' } : {});
+  const side = (c) => (c[2] ? { class: c[2] === 'text' ? 'text' : 'n' } : {});
   return el('div', { class: 'scroll live', tabindex: 0 },
     el('table', {},
       el('thead', {}, el('tr', {}, columns.map((c) => el('th', { scope: 'col', ...side(c) }, c[0])))),

@@ -112,7 +112,7 @@ const instanceColumns = [
   ['Instance', (i) => i.id], ['Address', (i) => i.address], ['State', (i) => i.state],
   ['Health', (i) => (i.stale ? 'not known since ' + clock(i.stale) : el('span', { class: i.health === 'ok' ? undefined : i.health === 'unknown' ? 'dim' : 'bad' }, i.health))],
   ...rates, ['In flight', (i) => i.in_flight, true], ['CPU', (i) => (100 * i.cpu).toFixed(0) + ' %', true], ['Memory', (i) => bytes(i.memory), true],
-  ['Zone', (i) => i.zone ?? ''], ['Version', (i) => i.version ?? ''], ['Weight', (i) => i.weight, true], ['Why', (i) => i.why ?? ''],
+  ['Zone', (i) => i.zone ?? ''], ['Version', (i) => i.version ?? ''], ['Weight', (i) => i.weight, true], ['Why', (i) => i.why ?? '', 'text'],
 ];
 
 const edgeColumns = (title, of) => [[title, (e) => party(of(e))], ...rates, ['Retried/s', (e) => rate(e.retried), true]];
@@ -179,7 +179,7 @@ export async function trace(_, [id]) {
 }
 
 function changeTable(list) {
-  return table([['Time', (c) => clock(c.time)], ['What', (c) => c.kind], ['Service', (c) => (c.service ? service(c.service) : '')], ['Instance', (c) => c.instance ?? ''], ['Text', (c) => c.text], ['By', (c) => c.by ?? '']], list);
+  return table([['Time', (c) => clock(c.time)], ['What', (c) => c.kind], ['Service', (c) => (c.service ? service(c.service) : '')], ['Instance', (c) => c.instance ?? ''], ['Text', (c) => c.text, 'text'], ['By', (c) => c.by ?? '']], list);
 }
 
 export async function changes() {
@@ -187,7 +187,7 @@ export async function changes() {
 }
 
 export function registries(system) {
-  return [el('h2', {}, 'Registries'), table([['Registry', (r) => r.name], ['Kind', (r) => r.kind], ['State', (r) => (r.healthy ? 'answers' : el('span', { class: 'bad' }, r.trouble))],
+  return [el('h2', {}, 'Registries'), table([['Registry', (r) => r.name], ['Kind', (r) => r.kind], ['State', (r) => (r.healthy ? 'answers' : el('span', { class: 'bad' }, r.trouble)), 'text'],
     ['Since', (r) => (r.since ? clock(r.since) : '')], ['Latency', (r) => span(r.latency), true]], system.registries),
-  el('h2', {}, 'Processes that do not answer'), table([['Admin page', (p) => p.address], ['Why', (p) => p.error]], system.processes.failed)];
+  el('h2', {}, 'Processes that do not answer'), table([['Admin page', (p) => p.address], ['Why', (p) => p.error, 'text']], system.processes.failed)];
 }
