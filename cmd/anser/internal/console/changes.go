@@ -169,7 +169,7 @@ func (in *instanceView) since(o *instanceView, service string, add addChange) {
 	case in.process == nil || o.process == nil:
 	case in.process.ID != o.process.ID && o.process.ID != "" && in.process.ID != "":
 		add(model.OfProcess, service, in.ID, "", "another process serves, since %s", in.Started.Format(time.TimeOnly))
-	case !in.fresh && o.fresh:
+	case !in.fresh && o.fresh && in.process.Error != "": // without an error, the page of a new process was not read yet
 		add(model.OfProcess, service, in.ID, "", "its admin page does not answer: %s", in.process.Error)
 	case in.fresh && !o.fresh && o.process.ID != "":
 		add(model.OfProcess, service, in.ID, "", "its admin page answers again")
