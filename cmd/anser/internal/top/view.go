@@ -34,7 +34,7 @@ var (
 func (l *Look) Lines(s Show, width int) (lines []string, first, rows int) {
 	lines = append(lines, l.summary(), "")
 	if p := l.process(s.Process); p != nil {
-		return l.processLines(lines, p, s, width)
+		return l.processLines(lines, p, s, width), 0, 0
 	}
 	if s.Method != nil {
 		lines = append(lines, bold.Render(Printable(s.Method.Name))+faint.Render("  "+Printable(s.Method.Side)+" "+Printable(s.Method.Target)))
@@ -145,10 +145,10 @@ func (l *Look) with(m *Method) (list []Process) {
 }
 
 // processLines shows one process.
-func (l *Look) processLines(lines []string, p *Process, s Show, width int) (all []string, first, rows int) {
+func (l *Look) processLines(lines []string, p *Process, s Show, width int) []string {
 	lines = append(lines, bold.Render(Printable(p.Name))+faint.Render("  "+Printable(p.Address+"  "+strings.Join(p.Services, ", "))))
 	if p.Error != "" {
-		return append(lines, bad.Render(Printable(p.Error))), 0, 0
+		return append(lines, bad.Render(Printable(p.Error)))
 	}
 	lines = append(lines, fmt.Sprintf("CPU %.0f %%  memory %s  %d goroutines  %s  %d in flight  %d waiting",
 		100*p.CPU, Bytes(p.Memory), p.Goroutines, plural(p.Conns, "connection"), p.InFlight, p.Waiting), "")
@@ -157,7 +157,7 @@ func (l *Look) processLines(lines []string, p *Process, s Show, width int) (all 
 	lines = append(lines, "", faint.Render("Latest slow calls"))
 	lines = append(lines, callLines(p.Slow, width)...)
 	lines = append(lines, "", faint.Render("Latest failures"))
-	return append(lines, callLines(p.Failures, width)...), 0, 0
+	return append(lines, callLines(p.Failures, width)...)
 }
 
 const shownCalls = 8
