@@ -70,6 +70,18 @@ func once(opts []anser.CallOption) []anser.CallOption {
 	return append([]anser.CallOption{anser.Codec(new(codec.JSON)), anser.WithFailMode(anser.Failfast)}, opts...)
 }
 
+// StreamKind tells which sides of a stream send any number of messages: it is "server stream",
+// "client stream", or "stream" for both.
+func StreamKind(m *anser.MethodInfo) string {
+	switch {
+	case m.ServerStream && !m.ClientStream:
+		return "server stream"
+	case m.ClientStream && !m.ServerStream:
+		return "client stream"
+	}
+	return "stream"
+}
+
 // SplitName returns the service and the method of a name such as "orders.v1.Orders.Get".
 func SplitName(name string) (service, method string) {
 	i := strings.LastIndexByte(name, '.')

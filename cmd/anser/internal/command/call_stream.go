@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/introspect"
 	"github.com/anser-rpc/anser/internal/printable"
 	"github.com/anser-rpc/anser/internal/rawjson"
 )
@@ -33,7 +34,7 @@ func (f *callFlags) converse(ctx context.Context, s streams, to *callee, message
 	if f.oneway || f.idempotent {
 		return usagef("--oneway and --idempotent are for calls: %s is a stream", to.method)
 	}
-	if to.info != nil && streamKind(to.info) == "server stream" && len(messages) == 0 {
+	if to.info != nil && introspect.StreamKind(to.info) == "server stream" && len(messages) == 0 {
 		messages = []string{"{}"} // as for a call: its one request
 	}
 	if to.silent != nil { // opening the stream would take as long as the client looks for an instance

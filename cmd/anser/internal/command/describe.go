@@ -18,6 +18,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/screen"
 	"github.com/anser-rpc/anser/cmd/anser/internal/table"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/introspect"
 )
 
 func newDescribe(s streams) *cobra.Command {
@@ -145,7 +146,7 @@ func listMethods(s streams, methods []anser.MethodInfo) {
 		}
 		kind := "call"
 		if m.Stream {
-			kind = streamKind(&m)
+			kind = introspect.StreamKind(&m)
 		}
 		names := append([]string{m.Name}, m.Aliases...)
 		reply := shortened(m.Reply.JSON)
@@ -156,17 +157,6 @@ func listMethods(s streams, methods []anser.MethodInfo) {
 	}
 	width, _ := out.Size()
 	out.Print(t.Lines(width)...)
-}
-
-// streamKind tells which sides of a stream send any number of messages.
-func streamKind(m *anser.MethodInfo) string {
-	switch {
-	case m.ServerStream && !m.ClientStream:
-		return "server stream"
-	case m.ClientStream && !m.ServerStream:
-		return "client stream"
-	}
-	return "stream"
 }
 
 // shortened is an example in a table: "anser describe TARGET METHOD" shows all of it.
@@ -209,7 +199,7 @@ func showMethod(s streams, typed, name string, m *anser.MethodInfo) {
 			"server stream": "server stream: there is one request, and any number of replies",
 			"client stream": "client stream: there is any number of requests, and one reply",
 			"stream":        "stream: request and reply are those of one message, and there may be any number of both",
-		}[streamKind(m)])
+		}[introspect.StreamKind(m)])
 	}
 	lines = append(lines, "", fmt.Sprintf("anser call%s %s %s '%s'", oneway, typed, name, spaced(m.Request.JSON)))
 	screen.New(s.out).Print(lines...)

@@ -199,13 +199,8 @@ func (c *Changes) readSchema(_ http.ResponseWriter, r *http.Request) (any, error
 }
 
 func kindOf(m *anser.MethodInfo) string {
-	switch {
-	case !m.Stream:
+	if !m.Stream {
 		return "call"
-	case m.ServerStream && !m.ClientStream:
-		return "server stream"
-	case m.ClientStream && !m.ServerStream:
-		return "client stream"
 	}
-	return "stream"
+	return introspect.StreamKind(m)
 }
