@@ -190,7 +190,7 @@ func (p *tailPrinter) line(name string, c *telemetry.Call, skipped uint64) strin
 	}
 	parts = append(parts, fmt.Sprintf("%-6s", top.Printable(c.Side)), fmt.Sprintf("%-20s", top.Printable(c.Method)), fmt.Sprintf("%8s", table.Duration(c.Duration)), top.Result(c))
 	if c.Side == "server" && c.Handle > 0 {
-		parts = append(parts, faint.Render(stages(c)))
+		parts = append(parts, faint.Render(top.Stages(c)))
 	}
 	if c.Peer != "" {
 		parts = append(parts, faint.Render(top.Printable(c.Peer)))
@@ -211,18 +211,4 @@ func (p *tailPrinter) line(name string, c *telemetry.Call, skipped uint64) strin
 		parts = append(parts, faint.Render(fmt.Sprintf("(%d left out before)", skipped)))
 	}
 	return strings.Join(parts, "  ")
-}
-
-// stages says what took the time of a call on a server, without what took none.
-func stages(c *telemetry.Call) string {
-	var list []string
-	for _, stage := range []struct {
-		name string
-		took time.Duration
-	}{{"queue", c.Queue}, {"decode", c.Decode}, {"handler", c.Handle}, {"encode", c.Encode}} {
-		if stage.took > 0 {
-			list = append(list, stage.name+" "+table.Duration(stage.took))
-		}
-	}
-	return strings.Join(list, ", ")
 }

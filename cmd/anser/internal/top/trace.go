@@ -212,8 +212,8 @@ func (t *Trace) timeline(c *TraceCall) string {
 	return strings.Repeat(" ", from) + strings.Repeat("█", to-from) + strings.Repeat(" ", timelineWidth-to)
 }
 
-// breakdown says what took the time of a call on a server.
-func breakdown(c *telemetry.Call) string {
+// Stages says what took the time of a call on a server, without what took none.
+func Stages(c *telemetry.Call) string {
 	var parts []string
 	for _, p := range []struct {
 		name string
@@ -227,6 +227,6 @@ func breakdown(c *telemetry.Call) string {
 }
 
 func withMessage(c *telemetry.Call) string {
-	parts := []string{breakdown(c), c.Message}
+	parts := []string{Stages(c), c.Message}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
