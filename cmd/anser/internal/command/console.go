@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -111,9 +109,7 @@ func (f *consoleFlags) run(ctx context.Context, s streams, pages []string) error
 
 // serveConsole serves the console on l until ctx ends, and closes both.
 func serveConsole(ctx context.Context, c *console.Console, l net.Listener) error {
-	server := &http.Server{
-		Handler: c, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10, ErrorLog: log.New(discard{}, "", 0),
-	}
+	server := local.Server(c)
 	stop := context.AfterFunc(ctx, func() {
 		c.Close()
 		server.Close()
@@ -127,8 +123,3 @@ func serveConsole(ctx context.Context, c *console.Console, l net.Listener) error
 	}
 	return errors.Join(err, c.Close())
 }
-
-// discard drops what net/http logs about single connections.
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }

@@ -2,10 +2,8 @@ package demo
 
 import (
 	"errors"
-	"log"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/collect"
@@ -46,15 +44,10 @@ func openConsole(reg registry.Resolver, name, own, address string) (*shown, erro
 		return nil, err
 	}
 	s := &shown{url: "http://" + l.Addr().String() + "/", console: c, served: make(chan error, 1)}
-	s.server = &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(discard{}, "", 0)}
+	s.server = local.Server(c)
 	go func() { s.served <- s.server.Serve(l) }()
 	return s, nil
 }
-
-// discard drops what net/http logs about single connections.
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // close ends the console and its viewers.
 func (s *shown) close() error {

@@ -5,8 +5,11 @@ package local
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
 	"github.com/anser-rpc/anser/internal/browserguard"
@@ -35,6 +38,14 @@ func Listen(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("the console: listen on %s: %w", address, err)
 	}
 	return l, nil
+}
+
+// Server returns a server for a console.
+func Server(console http.Handler) *http.Server {
+	return &http.Server{
+		Handler: console, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		ErrorLog: log.New(io.Discard, "", 0), // what net/http says about single connections
+	}
 }
 
 // Guard answers requests of pages of the console and of programs on this machine alone, and
