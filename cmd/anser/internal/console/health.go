@@ -42,9 +42,11 @@ func (s *snapshot) addHealth() {
 	}
 }
 
+// rank orders healths from what says least to the worst.
+var rank = map[string]int{model.Unknown: 0, model.OK: 1, model.Down: 2, model.Ejected: 3}
+
 // hear takes what one client says: the worst counts.
 func (in *instanceView) hear(status, why, by string) {
-	rank := map[string]int{model.Unknown: 0, model.OK: 1, model.Down: 2, model.Ejected: 3}
 	health := model.Unknown
 	switch status {
 	case "connected", "idle":

@@ -210,8 +210,12 @@ func (c *Collector) round(ctx context.Context, now time.Time, step time.Duration
 
 // mergeServices adds the services of another registry. The first one that has a service counts.
 func mergeServices(list, more []ServiceState) []ServiceState {
+	earlier := make(map[string]bool, len(list))
+	for i := range list {
+		earlier[list[i].Name] = true
+	}
 	for _, s := range more {
-		if !slices.ContainsFunc(list, func(o ServiceState) bool { return o.Name == s.Name }) {
+		if !earlier[s.Name] {
 			list = append(list, s)
 		}
 	}
