@@ -9,32 +9,22 @@ import (
 // Routes returns the handlers of the session and the login by their patterns of http.ServeMux.
 func (a *Access) Routes() map[string]http.Handler {
 	return map[string]http.Handler{
-		"GET /api/session":       a.open(a.serveSession),
-		"POST /api/login":        a.open(a.serveLogin),
+		"GET /api/session":       guarded(a.foreign, a.serveSession),
+		"POST /api/login":        guarded(a.foreign, a.serveLogin),
 		"POST /api/logout":       a.Wrap(http.HandlerFunc(a.serveLogout), Look),
 		"GET /api/users":         a.Wrap(http.HandlerFunc(a.serveUsers), Administer),
-		"GET /api/oidc/login":    a.linked(a.serveOIDCLogin),
-		"GET /api/oidc/callback": a.linked(a.serveOIDCCallback),
+		"GET /api/oidc/login":    guarded(a.foreignHost, a.serveOIDCLogin),
+		"GET /api/oidc/callback": guarded(a.foreignHost, a.serveOIDCCallback),
 	}
 }
 
-// open returns a handler for requests without a session.
-func (a *Access) open(f http.HandlerFunc) http.Handler {
+// guarded returns a handler for requests without a session that foreign lets through: those of
+// pages of the console for [Access.foreign], and for [Access.foreignHost] also those that another
+// site may lead to.
+func guarded(foreign func(*http.Request) *problem, f http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		Protect(w.Header())
-		if p := a.foreign(r); p != nil {
-			p.write(w)
-			return
-		}
-		f(w, r)
-	})
-}
-
-// linked returns a handler for pages that another site may lead to.
-func (a *Access) linked(f http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		Protect(w.Header())
-		if p := a.foreignHost(r); p != nil {
+		if p := foreign(r); p != nil {
 			p.write(w)
 			return
 		}
