@@ -18,9 +18,8 @@ func (a *Access) Routes() map[string]http.Handler {
 	}
 }
 
-// guarded returns a handler for requests without a session that foreign lets through: those of
-// pages of the console for [Access.foreign], and for [Access.foreignHost] also those that another
-// site may lead to.
+// guarded returns a handler for requests without a session, unless foreign says that they are
+// another site's: [Access.foreign], or [Access.foreignHost] where other sites may lead to.
 func guarded(foreign func(*http.Request) *problem, f http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		Protect(w.Header())
