@@ -161,7 +161,8 @@ func TestKeepaliveOfTheServer(t *testing.T) {
 			return err
 		})
 		served := make(chan error, 1)
-		go func() { served <- s.Serve(network.Listen("127.0.0.1:1")) }()
+		l := network.Listen("127.0.0.1:1") // before the client dials
+		go func() { served <- s.Serve(l) }()
 		var line *ansertest.FaultyConn
 		conn, err := grpc.NewClient("passthrough:///127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
