@@ -3,6 +3,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export GOTOOLCHAIN="${GOTOOLCHAIN:-local}"
+# What has been built in one clone or by one script is not built again by another, nor in the folders
+# that suites and tests make.
+GOFLAGS="$(go env GOFLAGS) -trimpath"
+export GOFLAGS
 
 # modules prints the import path and the folder of every module in go.work.
 modules() { go list -m -f '{{.Path}} {{.Dir}}'; }
