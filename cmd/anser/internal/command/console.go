@@ -4,18 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
-	"github.com/anser-rpc/anser/cmd/anser/internal/console"
-	"github.com/anser-rpc/anser/cmd/anser/internal/console/collect"
-	"github.com/anser-rpc/anser/cmd/anser/internal/console/local"
-	"github.com/anser-rpc/anser/cmd/anser/internal/console/pagefiles"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/site"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 )
 
@@ -24,9 +18,13 @@ const defaultConsole = "127.0.0.1:8980"
 
 // consoleFlags are the flags of "anser console".
 type consoleFlags struct {
-	registry sourceFlags
-	listen   string
-	audit    string
+	registry  sourceFlags
+	listen    string
+	url       string
+	cert, key string
+	audit     string
+	changes   bool
+	login     loginFlags
 }
 
 func newConsole(s streams) *cobra.Command {
@@ -41,21 +39,33 @@ processes, which instances announce with the tag "admin", once a second while a 
 seconds otherwise, and keeps an hour in memory. An ADDRESS is an admin page that no instance announces, such as that of
 a process that only calls. A page that needs a token gets the one in $` + adminTokenVariable + `.
 
-The page changes nothing, has no login, and answers this machine alone. With --audit, programs on this machine can also
-change instances, rules, canaries and faults below /api/, and call methods, and the file records each of them.
+With --audit, instances, rules, canaries and faults can be changed and methods called, and the file records each of them.
+
+Without a login the console answers this machine alone. A login is one of: a file of users (--users, see "anser console
+user add"), a provider of OpenID Connect (--oidc-issuer; its secret comes from --oidc-secret-file or $` + oidcSecretVariable + `), and
+a proxy that names users in a header (--proxy-header). With a login the console may listen on any address, with TLS; other
+machines can change something with --allow-changes only.
 
 Exit codes: 0 interrupted; 1 the console failed; 2 wrong use.`),
 		Example: strings.Trim(`
   anser console
   anser console 127.0.0.1:8971                   # with the page of a process that only calls
   anser console --registry consul://127.0.0.1:8500
+  anser console --listen :8980 --users users.json --tls-cert cert.pem --tls-key key.pem
+  anser console --listen :8980 --proxy-header X-Remote-User --proxy-from 10.0.0.5 --proxy-role look
   curl http://127.0.0.1:8980/api/system`, "\n"),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), s, args) },
 	}
-	c.AddCommand(newConsoleAudit(s))
+	c.AddCommand(newConsoleAudit(s), newConsoleUser(s))
 	f.registry.add(c)
-	c.Flags().StringVar(&f.audit, "audit", "", "file that records changes, which are allowed with it")
-	c.Flags().StringVar(&f.listen, "listen", defaultConsole, "loopback address of the page; port 0 chooses a free one")
+	fs := c.Flags()
+	fs.StringVar(&f.audit, "audit", "", "file that records changes, which are allowed with it")
+	fs.BoolVar(&f.changes, "allow-changes", false, "allow changes although other machines reach the console; needs --audit")
+	fs.StringVar(&f.listen, "listen", defaultConsole, "address of the page; port 0 chooses a free one; one that other machines reach needs a login and TLS")
+	fs.StringVar(&f.url, "url", "", "URL at which browsers reach the console through a proxy, such as https://console.example.org/")
+	fs.StringVar(&f.cert, "tls-cert", "", "PEM file with the certificate of the console; it is read again when it changes")
+	fs.StringVar(&f.key, "tls-key", "", "PEM file with its key")
+	f.login.add(c)
 	return c
 }
 
@@ -69,57 +79,41 @@ func (f *consoleFlags) run(ctx context.Context, s streams, pages []string) error
 	if !reg.CanList() {
 		return usagef("%s cannot list services: the console needs a registry that can, such as etcd or consul", f.registry.url)
 	}
-	kind, _, err := target.Servers(f.registry.url)
+	o, err := f.options(reg, pages)
 	if err != nil {
 		return err
 	}
-	l, err := local.Listen(f.listen)
+	c, err := site.Open(ctx, o)
 	if err != nil {
-		return &usageError{err}
-	}
-	o := console.Options{
-		Registries: []collect.Source{{Name: f.registry.url, Kind: kind, Resolver: reg.Resolver}}, Pages: pages,
-		Token: os.Getenv(adminTokenVariable), Guard: local.Guard, Page: local.Guard(pagefiles.Handler()),
-	}
-	var changes *changing
-	if f.audit != "" {
-		if changes, err = f.changing(ctx, reg); err != nil {
-			l.Close()
-			return err
+		if wrong, ok := errors.AsType[*site.UsageError](err); ok {
+			return &usageError{wrong}
 		}
-		defer changes.log.Close()
-		o.Routes = changes.routes
-	}
-	c, err := console.New(o)
-	if err != nil {
-		l.Close()
 		return err
 	}
-	if changes != nil {
-		changes.console = c
-		watching, stop := context.WithCancel(ctx)
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		defer stop()
-		wg.Go(func() { changes.Run(watching) })
-	}
-	fmt.Fprintf(s.out, "console of %s at http://%s/\n", f.registry.url, l.Addr())
-	return serveConsole(ctx, c, l)
+	fmt.Fprintf(s.out, "console of %s at %s\n", f.registry.url, c.URL())
+	return c.Serve(ctx)
 }
 
-// serveConsole serves the console on l until ctx ends, and closes both.
-func serveConsole(ctx context.Context, c *console.Console, l net.Listener) error {
-	server := local.Server(c)
-	stop := context.AfterFunc(ctx, func() {
-		c.Close()
-		server.Close()
-	})
-	err := server.Serve(l)
-	if !stop() {
-		c.Close() // waits for the other call
+// options returns the options of the console.
+func (f *consoleFlags) options(reg *target.Registry, pages []string) (o site.Options, err error) {
+	kind, _, err := target.Servers(f.registry.url)
+	if err != nil {
+		return o, err
 	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
+	source, err := f.registry.source()
+	if err != nil {
+		return o, err
 	}
-	return errors.Join(err, c.Close())
+	o = site.Options{
+		Listen: f.listen, Certificate: f.cert, Key: f.key, URL: f.url, Audit: f.audit, AllowChanges: f.changes,
+		Registry: site.Registry{Name: f.registry.url, Kind: kind, Resolver: reg.Resolver},
+		Pages:    pages, Token: os.Getenv(adminTokenVariable), Version: versionLine(), Dial: target.Caller(source),
+	}
+	if f.audit != "" {
+		if _, err := reg.Store(); err != nil {
+			return o, &usageError{fmt.Errorf("--audit: %w", err)}
+		}
+	}
+	o.Access, err = f.login.access(f.url)
+	return o, err
 }

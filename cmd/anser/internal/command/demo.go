@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/anser-rpc/anser/cmd/anser/internal/console/local"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/site"
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo"
 )
 
@@ -104,7 +104,7 @@ func checkDemo(o *demo.Options) error {
 		return usagef("--for and --every must not be negative")
 	}
 	if o.Console != "" {
-		if err := local.Check(o.Console); err != nil {
+		if err := (&site.Options{Listen: o.Console}).Check(); err != nil {
 			return &usageError{err}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func TestHelp(t *testing.T) {
 	run(t).expect(t, 0, "anser demo", "A TARGET is")
 	for _, name := range []string{
-		"demo", "registry", "console", "console audit", "instances", "instances set", "ls", "describe", "call", "bench", "bench serve", "doctor", "explain", "rules", "rules get", "rules set", "rules delete", "rules diff", "rules dry-run",
+		"demo", "registry", "console", "console audit", "console user", "console user add", "console user list", "console user remove", "instances", "instances set", "ls", "describe", "call", "bench", "bench serve", "doctor", "explain", "rules", "rules get", "rules set", "rules delete", "rules diff", "rules dry-run",
 		"rules history", "rules rollback", "record", "replay", "file", "file put", "file get", "file ls", "file rm", "version", "man", "help",
 	} {
 		r := run(t, append(strings.Fields(name), "--help")...)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +56,7 @@ type Console struct {
 	conns     connCache
 	live      liveCalls
 	mux       *http.ServeMux
+	patterns  []string // of mux
 	started   time.Time
 	cancel    context.CancelFunc
 	ctx       context.Context // ends with Close
@@ -94,6 +96,9 @@ func (c *Console) Close() error {
 
 // ServeHTTP implements http.Handler.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.mux.ServeHTTP(w, r) }
+
+// Patterns returns the patterns of all routes, as http.ServeMux takes them.
+func (c *Console) Patterns() []string { return slices.Clone(c.patterns) }
 
 // Note adds a change that the console has made to what viewers see.
 func (c *Console) Note(change model.Change) {

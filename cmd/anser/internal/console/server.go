@@ -20,8 +20,12 @@ func escape(name string) string { return strings.ReplaceAll(url.QueryEscape(name
 
 // routes registers the handlers.
 func (c *Console) routes() {
+	handle := func(pattern string, h http.Handler) {
+		c.mux.Handle(pattern, h)
+		c.patterns = append(c.patterns, pattern)
+	}
 	look := func(pattern string, f http.HandlerFunc) {
-		c.mux.Handle(pattern, c.o.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handle(pattern, c.o.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			c.collector.Look(lookFor)
 			w.Header().Set("Cache-Control", "no-store")
 			w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -57,13 +61,13 @@ func (c *Console) routes() {
 	look("GET /api/events", c.serveEvents)
 	look("GET /api/calls/live", c.serveLive)
 	for pattern, h := range c.o.Routes {
-		c.mux.Handle(pattern, h)
+		handle(pattern, h)
 	}
-	c.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+	handle("/api/", c.o.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fail(w, &problem{http.StatusNotFound, "the console has no such route", "see docs/console.md"})
-	})
+	})))
 	if c.o.Page != nil {
-		c.mux.Handle("/", c.o.Page)
+		handle("/", c.o.Page)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/route"
 	"github.com/anser-rpc/anser/transport/httpconnect"
 	"github.com/anser-rpc/anser/transport/quic"
 	"github.com/anser-rpc/anser/transport/websocket"
@@ -104,6 +105,16 @@ func Dial(typed string, source Source, opts ...anser.DialOption) (*anser.Client,
 		quiet = append(quiet, used.scheme(source.Access))
 	}
 	return anser.Dial(full, append(quiet, opts...)...)
+}
+
+// Caller returns a function that dials a service as its callers do, with its rules.
+func Caller(source Source) func(typed string, opts ...anser.DialOption) (*anser.Client, error) {
+	return func(typed string, opts ...anser.DialOption) (*anser.Client, error) {
+		if full, err := Resolve(typed, source.URL); err == nil && KeepsRules(full) {
+			opts = append(opts, route.Rules())
+		}
+		return Dial(typed, source, opts...)
+	}
 }
 
 // Reach checks that the registry of a target or registry URL accepts connections, so that a user

@@ -78,12 +78,13 @@ type Options struct {
 	OIDC  *OIDCOptions  // a provider that logs users in
 	Proxy *ProxyOptions // a proxy in front that has logged users in
 	Hosts []string      // names that browsers use for the console, besides addresses and localhost
-	// Public says that other machines reach the console. Changes are then refused, unless
-	// AllowChanges is set.
-	Public       bool
-	AllowChanges bool
-	Secure       bool // browsers reach the console by HTTPS, itself or at a proxy
-	Version      string
+	// Public says that other machines reach the console, which needs a login then.
+	Public bool
+	// ReadOnly says what to do so that users with the role may change something; empty means that
+	// they may.
+	ReadOnly string
+	Secure   bool // browsers reach the console by HTTPS, itself or at a proxy
+	Version  string
 }
 
 // Access checks requests. Its methods are safe for concurrent use.
@@ -160,7 +161,7 @@ func (a *Access) Login() string {
 
 // Changes reports whether a user may change something.
 func (a *Access) Changes(u User) bool {
-	return u.Role >= Operate && (!a.o.Public || a.o.AllowChanges)
+	return u.Role >= Operate && a.o.ReadOnly == ""
 }
 
 type userKey struct{}
@@ -247,7 +248,7 @@ func (a *Access) allowed(r *http.Request, who identity, role Role) *problem {
 	case safe(r.Method):
 		return nil
 	case role >= Operate && !a.Changes(who.user):
-		return &problem{http.StatusForbidden, "the console is read-only, as other machines reach it", "start it with --allow-changes"}
+		return &problem{http.StatusForbidden, "the console is read-only", a.o.ReadOnly}
 	case !hmac.Equal([]byte(r.Header.Get("X-CSRF-Token")), []byte(who.csrf)):
 		return &problem{http.StatusForbidden, "the request has no valid token in the header X-CSRF-Token", "use the token that api/session returns; after a login there is another one"}
 	}

@@ -140,6 +140,9 @@ func (v *viewer) expect(status int, method, path, body string, header ...string)
 type session struct {
 	User, Role, Login, CSRF string
 	Changes                 bool
+	May                     []string
+	LogIn                   struct{ Method, Path string } `json:"log_in"`
+	LogOut                  struct{ Method, Path string } `json:"log_out"`
 }
 
 func (v *viewer) session() (s session) {
@@ -276,8 +279,8 @@ func TestOptions(t *testing.T) {
 }
 
 func TestReadOnlyBeyondThisMachine(t *testing.T) {
-	v := start(t, access.Options{Users: users(t), Public: true}).viewer(t)
-	if got := v.login("administer"); got.Changes {
+	v := start(t, access.Options{Users: users(t), Public: true, ReadOnly: "start it with --allow-changes"}).viewer(t)
+	if got := v.login("administer"); got.Changes || !slices.Equal(got.May, []string{"look", "administer"}) || got.LogOut.Path != "api/logout" {
 		t.Errorf("the session is %+v", got)
 	}
 	v.expect(200, "GET", "/operate", "")
@@ -285,7 +288,7 @@ func TestReadOnlyBeyondThisMachine(t *testing.T) {
 		t.Errorf("the answer is %s", text)
 	}
 	v.expect(200, "POST", "/look", "")
-	v = start(t, access.Options{Users: users(t), Public: true, AllowChanges: true}).viewer(t)
+	v = start(t, access.Options{Users: users(t), Public: true}).viewer(t)
 	v.login("operate")
 	v.expect(200, "POST", "/operate", "")
 }

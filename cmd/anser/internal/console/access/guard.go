@@ -19,7 +19,7 @@ func (a *Access) foreign(r *http.Request) *problem {
 		return p
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
-	case "same-origin", "none":
+	case "same-origin", "none": // none: the user has typed the address
 	case "":
 		// A browser without Sec-Fetch-Site, or a program. Browsers send Origin with all requests
 		// that change something.
@@ -37,9 +37,42 @@ func (a *Access) foreign(r *http.Request) *problem {
 func (a *Access) foreignHost(r *http.Request) *problem {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if (local == nil || browserguard.IsLocal(local) || a.Login() == None) && !browserguard.OwnHost(r.Host, a.o.Hosts) {
-		return &problem{http.StatusForbidden, "the host of the request may belong to an attacker", "use an address or localhost, or name the host with --host"}
+		return &problem{http.StatusForbidden, "the host of the request may belong to an attacker", "use an address or localhost, or name the host with --url"}
 	}
 	return nil
+}
+
+// pagePolicy lets the page load what the console serves, and nothing else.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; font-src 'self'; " +
+	"worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Page returns a handler for the files of the page, which can be read without a session, as the
+// page shows the login. Other sites may lead to it.
+func (a *Access) Page(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		browserguard.Protect(w.Header(), pagePolicy)
+		p := a.foreign(r)
+		if p != nil && followsLink(r) {
+			p = a.foreignHost(r)
+		}
+		if p == nil && (a.Login() == None || a.Login() == Proxy) {
+			_, p = a.identify(r)
+		}
+		if p == nil && !safe(r.Method) {
+			p = &problem{http.StatusMethodNotAllowed, "the page has no such method", "use GET"}
+		}
+		if p != nil {
+			w.Header().Set("Cache-Control", "no-store")
+			p.write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// followsLink reports whether a browser opens a page because its user has followed a link.
+func followsLink(r *http.Request) bool {
+	return safe(r.Method) && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 func fromOtherSite() *problem {

@@ -33,13 +33,35 @@ func guarded(foreign func(*http.Request) *problem, f http.HandlerFunc) http.Hand
 
 // state is what the page knows about its viewer.
 type state struct {
-	User    string    `json:"user"`
-	Role    string    `json:"role"`
-	Login   string    `json:"login"`
-	CSRF    string    `json:"csrf"`
-	Changes bool      `json:"changes"`
-	Version string    `json:"version"`
-	Started time.Time `json:"started"`
+	User    string `json:"user"`
+	Role    string `json:"role"`
+	Login   string `json:"login"`
+	CSRF    string `json:"csrf"`
+	Changes bool   `json:"changes"`
+	May     []Role `json:"may"` // the roles in which the viewer can act now
+	// ReadOnly says why the console changes nothing for anybody; empty means that it does.
+	ReadOnly string    `json:"read_only,omitempty"`
+	LogIn    *request  `json:"log_in,omitempty"`  // begins a session
+	LogOut   *request  `json:"log_out,omitempty"` // ends the session
+	Version  string    `json:"version"`
+	Started  time.Time `json:"started"`
+}
+
+// request is a request that the page may make. A GET is one for a browser to go to.
+type request struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+}
+
+// logIn returns how to log in, or nil if the page cannot do it.
+func (a *Access) logIn() *request {
+	switch a.Login() {
+	case Local:
+		return &request{http.MethodPost, "api/login"}
+	case OIDC:
+		return &request{http.MethodGet, "api/oidc/login"}
+	}
+	return nil
 }
 
 // serveSession describes the viewer. Without a session the fields of the user are empty.
@@ -49,9 +71,17 @@ func (a *Access) serveSession(w http.ResponseWriter, r *http.Request) {
 		p.write(w)
 		return
 	}
-	s := state{Login: a.Login(), Version: a.o.Version, Started: a.started}
+	s := state{Login: a.Login(), LogIn: a.logIn(), May: []Role{}, ReadOnly: a.o.ReadOnly, Version: a.o.Version, Started: a.started}
 	if p == nil {
 		s.User, s.Role, s.CSRF, s.Changes = who.user.Name, who.user.Role.String(), who.csrf, a.Changes(who.user)
+		for role := Look; role <= who.user.Role; role++ {
+			if role != Operate || s.Changes {
+				s.May = append(s.May, role)
+			}
+		}
+	}
+	if who.session != nil {
+		s.LogOut = &request{http.MethodPost, "api/logout"}
 	}
 	writeJSON(w, s)
 }

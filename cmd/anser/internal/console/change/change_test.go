@@ -241,7 +241,7 @@ func TestRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := start(t, registry.NewMemory(), access.Options{Users: file})
-	readOnly := start(t, s.registry, access.Options{Users: file, Public: true})
+	readOnly := start(t, s.registry, access.Options{Users: file, Public: true, ReadOnly: "start it with --allow-changes"})
 	want := map[string][4]int{
 		"POST /api/instances":                {401, 403, 400, 400},
 		"GET /api/rules/{service}":           {401, 200, 200, 200},

@@ -38,7 +38,9 @@ const maxMessages = 16 << 20
 // serveStream opens a stream. The first line of the body is a callRequest, each further one a
 // message; the end of the body closes the client's side.
 func (c *Changes) serveStream(w http.ResponseWriter, r *http.Request) {
-	http.NewResponseController(w).EnableFullDuplex() //nits:ignore errcheck HTTP/2 has no other way
+	control := http.NewResponseController(w)
+	control.EnableFullDuplex()           //nits:ignore errcheck HTTP/2 has no other way
+	control.SetReadDeadline(time.Time{}) //nits:ignore errcheck messages may come late; tests have writers without deadlines
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxMessages))
 	var q callRequest
 	if err := body.Decode(&q); err != nil {
@@ -130,8 +132,12 @@ func sendAll(st *jsonStream, body *json.Decoder, sent *atomic.Int64) error {
 	}
 }
 
+// lineWithin is how long a viewer may take to read a line.
+const lineWithin = 30 * time.Second
+
 // line writes a line at once.
 func line(w http.ResponseWriter, v streamLine) error {
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(lineWithin)) //nits:ignore errcheck tests have writers without deadlines
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {

@@ -28,9 +28,10 @@ type watched struct {
 }
 
 // Run watches the canaries until ctx is done: one whose bound is passed gets no calls any more.
-// Each console watches all of them, so that one takes over when another one ends.
+// Each console that may change something watches all of them, so that one takes over when another
+// one ends.
 func (c *Changes) Run(ctx context.Context) {
-	if c.d.Store == nil {
+	if c.d.Store == nil || c.d.Log == nil {
 		return
 	}
 	tick := time.NewTicker(watchEvery)

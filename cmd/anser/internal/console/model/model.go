@@ -278,17 +278,6 @@ type Found struct {
 	URL  string `json:"url"` // path of the page that shows it
 }
 
-// Session is what the page knows about its viewer.
-type Session struct {
-	User    string    `json:"user"`
-	Role    string    `json:"role"`
-	Login   string    `json:"login"` // "none", "local", "oidc" or "proxy"
-	CSRF    string    `json:"csrf"`
-	Changes bool      `json:"changes"` // the viewer's role and the console allow changes
-	Version string    `json:"version"` // of the program
-	Started time.Time `json:"started"` // of the console
-}
-
 // Error is the body of an answer with a status of 400 or above.
 type Error struct {
 	Error  string `json:"error"`

@@ -1,7 +1,6 @@
 package command_test
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -9,9 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/anser-rpc/anser/cmd/anser/internal/command"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
@@ -37,47 +34,35 @@ func send(t *testing.T, client *http.Client, method, url, token, body string) (i
 	return answer.StatusCode, string(data)
 }
 
-func TestConsoleChanges(t *testing.T) {
-	_, file, _ := twoVersions(t)
-	log := filepath.Join(t.TempDir(), "audit.jsonl")
-	ctx, stop := context.WithCancel(context.Background())
-	out, ended := new(printed), make(chan int, 1)
-	go func() {
-		ended <- command.Run(ctx, []string{"console", "--listen", "127.0.0.1:0", "--audit", log}, strings.NewReader(""), out, out)
-	}()
-	client := &http.Client{Transport: &http.Transport{}}
-	t.Cleanup(func() {
-		client.CloseIdleConnections()
-		stop()
-		if code := <-ended; code != 0 {
-			t.Errorf("exit code %d\n%s", code, out)
-		}
-	})
-	base := ""
-	for deadline := time.Now().Add(time.Minute); base == ""; time.Sleep(10 * time.Millisecond) {
-		if _, line, ok := strings.Cut(out.String(), " at http://"); ok && strings.Contains(line, "/\n") {
-			base = "http://" + strings.TrimSpace(line) + "api/"
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no address:\n%s", out)
-		}
-	}
+// csrfToken returns the token that changes need.
+func csrfToken(t *testing.T, client *http.Client, base string) string {
+	t.Helper()
 	var session struct{ CSRF string }
 	_, text := send(t, client, "GET", base+"session", "", "")
 	if err := json.Unmarshal([]byte(text), &session); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
+	return session.CSRF
+}
+
+func TestConsoleChanges(t *testing.T) {
+	_, file, _ := twoVersions(t)
+	log := filepath.Join(t.TempDir(), "audit.jsonl")
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	base := startConsole(t, "--listen", "127.0.0.1:0", "--audit", log) + "api/"
+	token := csrfToken(t, client, base)
 	const drain = `{"service":"arith","instance":"arith-1","state":"draining","reason":"a test"}`
 	if status, text := send(t, client, "POST", base+"instances", "", drain); status != 403 {
 		t.Errorf("without a token: %d %s", status, text)
 	}
-	if status, text := send(t, client, "POST", base+"instances", session.CSRF, drain); status != 200 {
+	if status, text := send(t, client, "POST", base+"instances", token, drain); status != 200 {
 		t.Errorf("%d %s", status, text)
 	}
-	if status, text := send(t, client, "POST", base+"call", session.CSRF, `{"service":"arith","method":"Arith.Mul","request":{"A":6,"B":7}}`); status != 200 || !strings.Contains(text, `"C":42`) {
+	if status, text := send(t, client, "POST", base+"call", token, `{"service":"arith","method":"Arith.Mul","request":{"A":6,"B":7}}`); status != 200 || !strings.Contains(text, `"C":42`) {
 		t.Errorf("%d %s", status, text)
 	}
-	if status, text := send(t, client, "POST", base+"canary", session.CSRF, `{"service":"arith","version":"2.0","share":10,"bounds":{"errors":0.5}}`); status != 200 {
+	if status, text := send(t, client, "POST", base+"canary", token, `{"service":"arith","version":"2.0","share":10,"bounds":{"errors":0.5}}`); status != 200 {
 		t.Errorf("%d %s", status, text)
 	}
 	d, err := route.Load(t.Context(), file, "arith")
