@@ -12,6 +12,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/wire"
 )
 
 // Half-closing ends one direction only.
@@ -244,5 +245,55 @@ func TestCloseSendAfterCancel(t *testing.T) {
 		if _, err := st.Recv(); anser.CodeOf(err) != anser.Canceled {
 			t.Fatalf("the stream ends with %v", err)
 		}
+	}
+}
+
+// A client that ends its side after the handler's context has ended does nothing wrong: until the
+// handler returns, the client cannot know. The handler's result ends the stream.
+func TestEndAfterTheHandlersDeadline(t *testing.T) {
+	last := wire.AppendEnd(nil, 1, nil)
+	for name, frames := range map[string]struct{ before, after [][]byte }{
+		"between messages": {nil, [][]byte{last}},
+		"inside a message": {[][]byte{dataFrame(1, wire.FlagMore, []byte("a"))}, [][]byte{dataFrame(1, 0, []byte("b")), last}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				stopped, goOn := make(chan error, 1), make(chan struct{})
+				s := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Slow": func(_ context.Context, st *bytesStream) error {
+					_, err := st.Recv()
+					stopped <- err
+					<-goOn
+					return anser.Errorf(anser.Aborted, "the handler's own error")
+				}}, anser.Intercept(briefly))
+				p := rawClient(t, network, "a:1")
+				p.Send(append([][]byte{wire.AppendMethod(nil, 1, "Chat.Slow"), openRequest(1, 1, nil)}, frames.before...)...)
+				wantFault(t, <-stopped, anser.DeadlineExceeded, anser.OutcomeUnknown)
+				p.Send(frames.after...)
+				synctest.Wait()
+				if n := s.Stats().Streams; n != 1 {
+					t.Errorf("%d streams are open while the handler runs", n)
+				}
+				close(goOn)
+				f, err := p.Next()
+				if err != nil || f.Type != wire.TypeError || f.ID != 1 {
+					t.Fatal(f.Type, f.ID, err)
+				}
+				if e, err := wire.ParseError(f.Flags, f.Body); e.Message != "the handler's own error" || err != nil {
+					t.Errorf("%+v, %v", e, err)
+				}
+				if n := s.Unread(); n != 0 {
+					t.Errorf("%d bytes of credit are missing", n)
+				}
+			})
+		})
+	}
+}
+
+// briefly gives handlers a context that ends after a second.
+func briefly(next anser.Func) anser.Func {
+	return func(ctx context.Context, inv *anser.Invocation) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		return next(ctx, inv)
 	}
 }

@@ -349,3 +349,33 @@ func TestForwardStreamLimit(t *testing.T) {
 	}
 	eventually(t, "the stream has ended there", func() bool { return behind.Stats().Streams == 0 })
 }
+
+// A client that ends its side of a forwarded stream just after the other server has ended the
+// stream, and before the forwarding server says so, gets the other server's result.
+func TestForwardEndAfterTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		serveStreams(t, network.Listen("a:1"), map[string]streamHandler{
+			"Chat.Quit": func(context.Context, *bytesStream) error { return nil },
+		})
+		ended, goOn := make(chan error, 1), make(chan struct{})
+		forwardTo(t, network, "a:1", anser.Intercept(func(next anser.Func) anser.Func {
+			return func(ctx context.Context, inv *anser.Invocation) error {
+				err := next(ctx, inv)
+				ended <- err
+				<-goOn
+				return err
+			}
+		}))
+		c := dial(t, "gw:1", anser.Dialer(network.Dial))
+		st := open(t, context.Background(), c, "Chat.Quit")
+		if err := <-ended; err != nil {
+			t.Error("the stream was forwarded with", err)
+		}
+		if err := st.CloseSend(); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		close(goOn)
+		hearEnd(t, st)
+	})
+}

@@ -426,11 +426,18 @@ func (st *stream) hasEnded() bool {
 }
 
 // halfClosed handles the END of a caller. A *wire.CallError fails the stream.
+//
+// This side may have stopped to receive before: the handler's deadline has passed, or the stream
+// that this one is forwarded to has ended, and the handler has not returned. The caller cannot know
+// that, and its END is discarded as its DATA is.
 func (st *stream) halfClosed() error {
 	st.receiving.mu.Lock()
 	again, inside := st.ended, st.inside
+	discard := st.stopped.Load()
 	st.receiving.mu.Unlock()
 	switch {
+	case discard:
+		return nil
 	case again:
 		return streamError(wire.InvalidArgument, "a second END")
 	case inside:
