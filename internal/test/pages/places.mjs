@@ -6,6 +6,9 @@
 //   prepare  does what a viewer would do before a picture is taken, and before the page is checked
 //   renews   the page renews itself
 //   picture  its name in docs/images; size is that of the window, wait how long it is open before (ms)
+// settled waits until the console has shown a few seconds.
+const settled = (page) => page.waitForFunction(() => document.querySelectorAll(".spark path, .uplot canvas").length > 0);
+
 export const places = [
 	{ name: "admin: overview", site: "callers", path: "/", ready: ".tiles", renews: true },
 	{ name: "admin: overview of an instance", site: "instance", path: "/", ready: ".tiles", renews: true, picture: "admin", size: [1280, 760], wait: 40_000 },
@@ -48,4 +51,33 @@ export const places = [
 	{ name: "tools for agents", site: "gateway", path: "/mcp", ready: "section", picture: "mcp", size: [1280, 620] },
 	{ name: "OpenAPI: hostile names", site: "hostile gateway", path: "/openapi", ready: ".service a" },
 	{ name: "tools for agents: hostile names", site: "hostile gateway", path: "/mcp", ready: "section" },
+	{ name: "console: overview", site: "console", path: "/", ready: ".node.t-good", prepare: settled },
+	{ name: "console: a chosen service", site: "console", path: "/#/?focus=front", ready: ".panel td a" },
+	{ name: "console: services", site: "console", path: "/#/services", ready: "tbody tr" },
+	{ name: "console: service", site: "console", path: "/#/services/front", ready: ".uplot", prepare: settled },
+	{ name: "console: instances of a service", site: "console", path: "/#/services/arith?tab=instances", ready: "tbody tr" },
+	{ name: "console: method", site: "console", path: "/#/services/arith/Arith.Mul", ready: ".uplot", prepare: settled },
+	{ name: "console: instances", site: "console", path: "/#/instances", ready: ".grid canvas" },
+	{ name: "console: calls", site: "console", path: "/#/calls", ready: "tbody tr" },
+	{
+		name: "console: trace", site: "console", path: "/#/calls", ready: "tbody tr td a[href*=trace]",
+		prepare: async (page) => {
+			await page.locator("td a[href*=trace]").first().click();
+			await page.locator(".waterfall button").first().click();
+			await page.waitForSelector(".detail");
+		},
+	},
+	{ name: "console: changes", site: "console", path: "/#/changes", ready: ".changes, .empty" },
+	{ name: "console: registries", site: "console", path: "/#/registries", ready: "tbody tr" },
+	{ name: "console: connections", site: "console", path: "/#/connections?service=arith", ready: "section:nth-of-type(2) tbody tr" },
+	{
+		name: "console: search", site: "console", path: "/#/", ready: ".node.t-good",
+		prepare: async (page) => {
+			await page.keyboard.press("Control+k");
+			await page.keyboard.type("Arith.M");
+			await page.waitForSelector(".palette li:has-text('Arith.Mul')");
+		},
+	},
+	{ name: "console: a service that is not there", site: "console", path: "/#/services/none", ready: ".trouble" },
+	{ name: "console: Chinese", site: "console", path: "/#/services/front?lang=zh", ready: ".uplot" },
 ];

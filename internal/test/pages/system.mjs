@@ -41,13 +41,14 @@ export class System {
 		});
 	}
 
-	// demo starts the demo: its callers and gateway have pages, and so have its instances.
+	// demo starts the demo: its callers and gateway have pages, and so have its instances and the console of all.
 	async demo(...flags) {
-		const [registry, gateway, page] = await this.spawn("anser", ["demo", "--listen", "127.0.0.1:0", "--serve", "127.0.0.1:0", ...flags],
-			[/(etcd:\/\/[\d.:]+)/, /all protocols at ([\d.:]+)/, /(http:\/\/[\d.:]+)\/metrics/]);
+		const [registry, gateway, page, console] = await this.spawn("anser", ["demo", "--listen", "127.0.0.1:0", "--serve", "127.0.0.1:0", "--console", "127.0.0.1:0", ...flags],
+			[/(etcd:\/\/[\d.:]+)/, /all protocols at ([\d.:]+)/, /(http:\/\/[\d.:]+)\/metrics/, /the system is on a page at (http:\/\/[\d.:]+)\//]);
 		this.registry = registry;
 		const { stdout } = await run(join(bin, "anser"), ["ls", "front", "--json", "--registry", registry]);
-		Object.assign(this.sites, { gateway: `http://${gateway}`, callers: page, instance: stdout.match(/"(http:\/\/[\d.:]+)\/"/)[1] });
+		await run(join(bin, "anser"), ["call", "arith", "Demo.Slow", '{"Micros": 60000}', "--registry", registry]); // a trace to look at
+		Object.assign(this.sites, { gateway: `http://${gateway}`, callers: page, console, instance: stdout.match(/"(http:\/\/[\d.:]+)\/"/)[1] });
 	}
 
 	// hostile starts a process with names that try to be markup and to control terminals, which a file announces.

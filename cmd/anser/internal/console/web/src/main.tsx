@@ -1,0 +1,12 @@
+import { createRoot } from "react-dom/client";
+import { App } from "./app";
+import { refreshSession } from "./session";
+import { follow } from "./store";
+import "./style.css";
+
+const root = document.getElementById("root");
+if (root) {
+	refreshSession();
+	follow();
+	createRoot(root).render(<App />);
+}

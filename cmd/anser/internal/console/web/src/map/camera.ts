@@ -1,0 +1,105 @@
+// Moves and zooms a drawing by the transform of one group, with the mouse, fingers and buttons.
+import { useCallback, useEffect, useRef } from "react";
+import type { Layout } from "./layout";
+
+const margin = 28;
+const least = 0.12, largest = 3;
+
+export function useCamera(layout: Layout) {
+	const svg = useRef<SVGSVGElement>(null), world = useRef<SVGGElement>(null);
+	const at = useRef({ x: 0, y: 0, k: 1, moved: false });
+
+	const show = useCallback(() => {
+		const { x, y, k } = at.current;
+		world.current?.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)}) scale(${k.toFixed(4)})`);
+		svg.current?.classList.toggle("far", k < 0.55);
+	}, []);
+
+	const fit = useCallback(() => {
+		const size = svg.current?.getBoundingClientRect();
+		if (!size?.width) return;
+		const k = Math.min((size.width - 2 * margin) / layout.width, (size.height - 2 * margin) / layout.height, 1.15);
+		at.current = { x: (size.width - layout.width * k) / 2, y: (size.height - layout.height * k) / 2, k, moved: false };
+		show();
+	}, [layout, show]);
+
+	// zoomAt keeps a point of the window where it is.
+	const zoomAt = useCallback((factor: number, px: number, py: number) => {
+		const c = at.current, k = Math.min(Math.max(c.k * factor, least), largest);
+		at.current = { x: px - ((px - c.x) * k) / c.k, y: py - ((py - c.y) * k) / c.k, k, moved: true };
+		show();
+	}, [show]);
+
+	const zoom = useCallback((factor: number) => {
+		const size = svg.current?.getBoundingClientRect();
+		if (size) zoomAt(factor, size.width / 2, size.height / 2);
+	}, [zoomAt]);
+
+	useEffect(() => {
+		const e = svg.current;
+		if (!e) return;
+		if (!at.current.moved) fit();
+		const sizes = new ResizeObserver(() => at.current.moved || fit());
+		sizes.observe(e);
+		const fingers = new Map<number, { x: number; y: number }>();
+		let dragged = 0;
+		const place = (v: PointerEvent) => {
+			const size = e.getBoundingClientRect();
+			return { x: v.clientX - size.left, y: v.clientY - size.top };
+		};
+		const down = (v: PointerEvent) => {
+			if (v.button !== 0) return;
+			if (fingers.size === 0) dragged = 0;
+			fingers.set(v.pointerId, place(v));
+		};
+		const move = (v: PointerEvent) => {
+			const before = fingers.get(v.pointerId);
+			if (!before) return;
+			const now = place(v), dx = now.x - before.x, dy = now.y - before.y;
+			dragged += Math.abs(dx) + Math.abs(dy);
+			if (dragged < 5) return;
+			if (!e.hasPointerCapture(v.pointerId)) e.setPointerCapture(v.pointerId);
+			fingers.set(v.pointerId, now);
+			if (fingers.size === 2) {
+				const [other] = [...fingers].filter(([id]) => id !== v.pointerId).map(([, p]) => p);
+				const was = Math.hypot(before.x - other.x, before.y - other.y), is = Math.hypot(now.x - other.x, now.y - other.y);
+				if (was > 0) zoomAt(is / was, (now.x + other.x) / 2, (now.y + other.y) / 2);
+				return;
+			}
+			at.current.x += dx;
+			at.current.y += dy;
+			at.current.moved = true;
+			show();
+		};
+		const up = (v: PointerEvent) => fingers.delete(v.pointerId);
+		const click = (v: MouseEvent) => {
+			if (dragged >= 5) v.preventDefault(); // the end of a move, not a choice
+		};
+		const wheel = (v: WheelEvent) => {
+			if (!v.ctrlKey && !v.metaKey) return;
+			v.preventDefault();
+			const size = e.getBoundingClientRect();
+			zoomAt(Math.exp(-v.deltaY / 300), v.clientX - size.left, v.clientY - size.top);
+		};
+		const still = (v: Event) => v.preventDefault(); // links are not dragged
+		e.addEventListener("pointerdown", down);
+		e.addEventListener("pointermove", move);
+		e.addEventListener("pointerup", up);
+		e.addEventListener("pointercancel", up);
+		e.addEventListener("click", click, true);
+		e.addEventListener("wheel", wheel, { passive: false });
+		e.addEventListener("dragstart", still);
+		return () => {
+			sizes.disconnect();
+			e.removeEventListener("pointerdown", down);
+			e.removeEventListener("pointermove", move);
+			e.removeEventListener("pointerup", up);
+			e.removeEventListener("pointercancel", up);
+			e.removeEventListener("click", click, true);
+			e.removeEventListener("wheel", wheel);
+			e.removeEventListener("dragstart", still);
+		};
+	}, [fit, show, zoomAt]);
+
+	return { svg, world, fit, zoom };
+}

@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import type { Edge, Service } from "../api";
+import { graphOf, groupOf, shape } from "./graph";
+import { box, depths, place } from "./layout";
+
+const services = (...names: string[]) => new Map(names.map((name) => [name, { name, rate: 1, failed: 0, p99: 5 } as Service]));
+const edges = (...list: [string, string][]) => new Map(list.map(([from, to]) => [from + ">" + to, { from, to, rate: 2, failed: 0, p99: 7 } as Edge]));
+const view = { group: "", open: "", filter: "", focus: "" };
+
+test("callers are left of what they call, and a circle ends", () => {
+	const d = depths(["a", "b", "c"], [["a", "b"], ["b", "c"], ["a", "c"]]);
+	expect([d.get("a"), d.get("b"), d.get("c")]).toEqual([0, 1, 2]);
+	expect(depths(["a", "b"], [["a", "b"], ["b", "a"]]).size).toBe(2);
+});
+
+test("no two boxes overlap, and an edge passes between them", () => {
+	const names = Array.from({ length: 60 }, (_, i) => "s" + i);
+	const list = names.flatMap((n, i): [string, string][] => [2 * i + 1, 2 * i + 2, i + 7].filter((k) => k < 60).map((k) => [n, "s" + k]));
+	const { places, bends } = place(names, list, new Map());
+	const all = [...places.values()];
+	all.forEach((a, i) => all.slice(i + 1).forEach((b) => expect(Math.abs(a.x - b.x) >= box.w || Math.abs(a.y - b.y) >= box.h).toBe(true)));
+	expect(bends.size).toBeGreaterThan(0);
+});
+
+test("many services are grouped by name, and a group opens", () => {
+	const many = services(...Array.from({ length: 40 }, (_, i) => (i % 2 ? "shop." : "pay.") + i));
+	const calls = edges(["shop.1", "pay.2"], ["shop.3", "pay.4"], ["shop.1", "shop.3"]);
+	const g = graphOf(many, calls, view);
+	expect(g.nodes.map((n) => [n.label, n.members, n.rate])).toEqual([["pay", 20, 20], ["shop", 20, 20]]);
+	expect(g.edges).toEqual([{ from: "group:shop", to: "group:pay", rate: 4, failed: 0, p99: 7 }]);
+	expect(graphOf(many, calls, { ...view, open: "shop" }).nodes).toHaveLength(21);
+	expect(graphOf(many, calls, { ...view, group: "none" }).nodes).toHaveLength(40);
+	expect(groupOf("front")).toBe("");
+});
+
+test("a filter keeps what it names with its callers and callees", () => {
+	const g = graphOf(services("a", "b", "c", "d"), edges(["a", "b"], ["b", "c"], ["c", "d"]), { ...view, filter: "B" });
+	expect(g.nodes.map((n) => n.id)).toEqual(["a", "b", "c"]);
+	expect(shape(g)).toBe("a\nb\nc\n\na>b\nb>c");
+});

@@ -1,0 +1,84 @@
+// Finds services, instances, methods, pages and actions by their names.
+import { useEffect, useId, useRef, useState } from "react";
+import { type Found, ask, query } from "./api";
+import { go, href, hrefOf } from "./route";
+import { type Theme, setLanguage, setTheme, useSettings, useText } from "./settings";
+import { Icon } from "./ui";
+
+interface Entry {
+	kind: string;
+	name: string;
+	run: () => void;
+}
+
+function useActions(): Entry[] {
+	const t = useText();
+	const { language } = useSettings();
+	const pages: [string, string[]][] = [[t.overview, []], ...(["services", "instances", "calls", "changes", "registries", "connections"] as const).map((p): [string, string[]] => [t[p], [p]])];
+	return [
+		...pages.map(([name, path]) => ({ kind: "page", name, run: () => go(href(path)) })),
+		...(["system", "light", "dark"] as Theme[]).map((theme) => ({ kind: "action", name: t.useTheme(t.themes[theme]), run: () => setTheme(theme) })),
+		{ kind: "action", name: t.languageHint, run: () => setLanguage(language === "en" ? "zh" : "en") },
+	];
+}
+
+export default function Palette({ close }: { close: () => void }) {
+	const t = useText();
+	const actions = useActions();
+	const dialog = useRef<HTMLDialogElement>(null);
+	const [text, setText] = useState(""), [found, setFound] = useState<Found[]>([]), [at, setAt] = useState(0);
+	const id = useId();
+
+	useEffect(() => {
+		const e = dialog.current;
+		e?.showModal();
+		return () => e?.close();
+	}, []);
+	useEffect(() => {
+		const control = new AbortController();
+		const wait = setTimeout(() => {
+			ask<Found[]>("search" + query({ q: text }), { signal: control.signal }).then((list) => { setFound(list); setAt(0); }, () => {});
+		}, text ? 60 : 0);
+		return () => {
+			clearTimeout(wait);
+			control.abort();
+		};
+	}, [text]);
+
+	const wanted = text.trim().toLowerCase();
+	const list: Entry[] = [
+		...(wanted ? found.slice(0, 30).map((f) => ({ kind: f.kind, name: f.name, run: () => go(hrefOf(f.url)) })) : []),
+		...actions.filter((a) => a.name.toLowerCase().includes(wanted)),
+	];
+	const chosen = Math.min(at, list.length - 1);
+	const run = (e: Entry | undefined) => {
+		if (!e) return;
+		close();
+		e.run();
+	};
+	useEffect(() => document.getElementById(id + chosen)?.scrollIntoView({ block: "nearest" }), [chosen]);
+	return (
+		<dialog ref={dialog} className="palette" aria-label={t.searchWhat} onClose={close} onClick={(e) => e.target === dialog.current && close()}>
+			<div className="ask">
+				<Icon name="search" />
+				<input autoFocus type="text" role="combobox" aria-expanded="true" aria-controls={id} aria-activedescendant={chosen >= 0 ? id + chosen : undefined} aria-label={t.searchWhat} placeholder={t.searchWhat} value={text} spellCheck={false} autoComplete="off"
+					onChange={(e) => setText(e.target.value)}
+					onKeyDown={(e) => {
+						if (e.key === "ArrowDown" || e.key === "ArrowUp") {
+							e.preventDefault();
+							setAt((n) => (Math.min(n, list.length - 1) + (e.key === "ArrowDown" ? 1 : -1) + list.length) % Math.max(list.length, 1));
+						} else if (e.key === "Enter") run(list[chosen]);
+					}} />
+			</div>
+			<ul id={id} role="listbox" aria-label={t.search}>
+				{list.map((e, i) => (
+					<li key={e.kind + e.name + i} id={id + i} role="option" aria-selected={i === chosen} onClick={() => run(e)} onPointerMove={() => setAt(i)}>
+						<span className="name">{e.name}</span><span className="kind">{t.paletteKinds[e.kind] ?? e.kind}</span>
+					</li>
+				))}
+			</ul>
+			{list.length ? null : <p className="empty">{t.paletteNone}</p>}
+			<p className="hint dim">{t.paletteHint}</p>
+		</dialog>
+	);
+}

@@ -1,0 +1,153 @@
+// The present of the system, from one stream of events. Components subscribe to the part that they show.
+import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { ApiError, ask, type Change, type Edge, type Processes, type Registry, type Service, type System, type Update } from "./api";
+import { refreshSession } from "./session";
+
+export interface State {
+	loaded: boolean;
+	lost: boolean; // what is shown is of the past
+	time: string;
+	processes: Processes;
+	registries: Registry[];
+	services: ReadonlyMap<string, Service>;
+	edges: ReadonlyMap<string, Edge>;
+	changes: Change[];
+	trails: ReadonlyMap<string, number[]>; // the last rates of services, the last one last
+}
+
+const trailLength = 60;
+const shownChanges = 50;
+const quiet = 2_500; // ms without events, after which the page says that it is of the past
+const pingQuiet = 13_000; // ms, while the console reads slowly
+
+export const edgeKey = (from: string, to: string): string => from + ">" + to;
+
+export const empty: State = {
+	loaded: false, lost: false, time: "", processes: { known: 0, read: 0, failed: [] }, registries: [],
+	services: new Map(), edges: new Map(), changes: [], trails: new Map(),
+};
+
+function trailsOf(before: ReadonlyMap<string, number[]>, services: ReadonlyMap<string, Service>): ReadonlyMap<string, number[]> {
+	const next = new Map<string, number[]>();
+	for (const s of services.values()) next.set(s.name, [...(before.get(s.name) ?? []).slice(1 - trailLength), s.rate]);
+	return next;
+}
+
+// begin returns the state that a first event describes.
+export function begin(before: State, v: System): State {
+	const services = new Map(v.services.map((s) => [s.name, s]));
+	return {
+		loaded: true, lost: false, time: v.time, processes: v.processes, registries: v.registries, services,
+		edges: new Map(v.edges.map((e) => [edgeKey(e.from, e.to), e])), changes: v.changes, trails: trailsOf(before.trails, services),
+	};
+}
+
+// apply returns the state after an update. What has not changed is the same object.
+export function apply(s: State, u: Update): State {
+	const services = new Map(s.services), edges = u.edges.length || u.gone.edges.length ? new Map(s.edges) : s.edges as Map<string, Edge>;
+	for (const v of u.services) services.set(v.name, v);
+	for (const name of u.gone.services) services.delete(name);
+	for (const e of u.edges) edges.set(edgeKey(e.from, e.to), e);
+	for (const [from, to] of u.gone.edges) edges.delete(edgeKey(from, to));
+	return {
+		loaded: true, lost: false, time: u.time, processes: u.processes, registries: u.registries, services, edges,
+		changes: u.changes.length ? [...u.changes, ...s.changes].slice(0, shownChanges) : s.changes, trails: trailsOf(s.trails, services),
+	};
+}
+
+let state = empty;
+const listeners = new Set<() => void>();
+let source: EventSource | null = null;
+let heard = 0;
+
+function set(next: State): void {
+	state = next;
+	for (const f of listeners) f();
+}
+
+function subscribe(f: () => void): () => void {
+	listeners.add(f);
+	return () => listeners.delete(f);
+}
+
+export const useStore = <T>(select: (s: State) => T): T => useSyncExternalStore(subscribe, () => select(state));
+
+function lose(): void {
+	if (!state.lost) set({ ...state, lost: true });
+}
+
+function open(): void {
+	source?.close();
+	const s = new EventSource("api/events");
+	source = s;
+	s.addEventListener("system", (e) => {
+		heard = Date.now();
+		set(begin(state, JSON.parse(e.data)));
+	});
+	s.addEventListener("update", (e) => {
+		heard = Date.now();
+		if (state.loaded) set(apply(state, JSON.parse(e.data)));
+	});
+	s.addEventListener("ping", () => {
+		heard = Date.now();
+	});
+	s.onerror = () => {
+		lose();
+		refreshSession();
+		if (s.readyState === EventSource.CLOSED) setTimeout(() => source === s && open(), 2_000);
+	};
+}
+
+// follow begins to follow the system, and stops while nobody can see the page.
+export function follow(): () => void {
+	open();
+	let hidden: ReturnType<typeof setTimeout> | undefined;
+	const look = () => {
+		clearTimeout(hidden);
+		if (document.hidden) {
+			hidden = setTimeout(() => {
+				source?.close();
+				source = null;
+			}, 20_000);
+		} else if (!source) open();
+	};
+	const watch = setInterval(() => {
+		if (state.loaded && Date.now() - heard > (document.hidden ? pingQuiet : quiet)) lose();
+	}, 500);
+	document.addEventListener("visibilitychange", look);
+	return () => {
+		clearInterval(watch);
+		clearTimeout(hidden);
+		document.removeEventListener("visibilitychange", look);
+		source?.close();
+		source = null;
+	};
+}
+
+export interface Answer<T> {
+	data?: T;
+	error?: ApiError;
+	again: () => void;
+}
+
+// useApi asks for a path, again after each reading of the console if it is live. What was known stays while it fails, and
+// while the path changes for the same thing.
+export function useApi<T>(path: string | null, live = true, thing = path): Answer<T> {
+	const [answer, setAnswer] = useState<{ thing: string | null; data?: T; error?: ApiError }>({ thing });
+	const [turn, setTurn] = useState(0);
+	const asked = useRef<string | null>(null);
+	const time = useStore((s) => (live ? s.time : ""));
+	const lost = useStore((s) => live && s.lost);
+	useEffect(() => {
+		if (path === null || asked.current === path) return;
+		asked.current = path;
+		ask<T>(path).then(
+			(data) => asked.current === path && setAnswer({ thing, data }),
+			(error) => asked.current === path && setAnswer((old) => ({ thing, data: old.thing === thing ? old.data : undefined, error })),
+		).finally(() => {
+			if (asked.current === path) asked.current = null;
+		});
+	}, [path, time, lost, turn]);
+	const again = () => setTurn((n) => n + 1);
+	return answer.thing === thing ? { data: answer.data, error: answer.error, again } : { again };
+}

@@ -1,0 +1,124 @@
+// One service: figures over time, and its parts.
+import type { Edge, Instance, Method, ServiceDetail } from "../api";
+import { Charts } from "../charts/charts";
+import { bytes, clock, percent, rate, span } from "../format";
+import { href, useRoute } from "../route";
+import { useText } from "../settings";
+import { useApi } from "../store";
+import { Changes, type Column, InstanceState, Mark, Section, ServiceLink, ServiceState, Table, Tabs, Tiles, Wait, useRates } from "../ui";
+import { CallTable, useCalls } from "./calls";
+
+export function ServicePage({ name }: { name: string }) {
+	const t = useText();
+	const { query } = useRoute();
+	const { data: d, error, again } = useApi<ServiceDetail>("services/" + encodeURIComponent(name));
+	if (!d) return <><h1>{name}</h1><Wait error={error} again={again} /></>;
+	const s = d.service, tab = query.get("tab") ?? "";
+	return (
+		<>
+			<div className="head"><h1>{name}</h1><ServiceState s={s} /></div>
+			{s.stale ? <p className="bad">{t.registryStale(clock(s.stale))}</p> : null}
+			{d.rules.trouble ? <p className="bad">{d.rules.trouble}</p> : null}
+			{d.contracts.length > 1 ? <p className="warn"><Mark tone="warn">{t.contractsDiffer}</Mark></p> : null}
+			<div className="live">
+				<Tiles list={[
+					{ name: t.callsPerSecond, value: rate(s.rate) },
+					{ name: t.failedPerSecond, value: rate(s.failed), tone: s.failed > 0 ? "bad" : "", note: s.failed > 0 ? percent(s.failed / s.rate) : undefined },
+					{ name: "p50", value: span(s.p50) }, { name: "p99", value: span(s.p99) },
+					{ name: t.inFlight, value: s.in_flight }, { name: t.instances, value: s.instances },
+					{ name: t.rules, value: s.rules ? t.rulesVersion(s.rules) : t.noRules },
+				]} />
+			</div>
+			<Tabs name="tab" label={t.parts} list={[["", t.overview], ["instances", t.instances], ["calls", t.calls], ["changes", t.changes]]} />
+			{tab === "instances" ? <Instances list={d.instances} /> : tab === "calls" ? <ServiceCalls name={name} /> : tab === "changes" ? <Changes list={d.changes} /> : <Parts d={d} />}
+		</>
+	);
+}
+
+function Parts({ d }: { d: ServiceDetail }) {
+	const t = useText();
+	return (
+		<>
+			<Charts of={{ service: d.service.name }} changes={d.changes} />
+			<div className="live">
+				<Section title={t.methods}><Methods service={d.service.name} list={d.methods} /></Section>
+				<Section title={t.instances}><Instances list={d.instances} /></Section>
+				<div className="halves">
+					<Section title={t.calledBy}><Edges title={t.caller} name="in" list={d.callers} of={(e) => e.from} none={t.nobodyCalls} /></Section>
+					<Section title={t.callsTo}><Edges title={t.service} name="out" list={d.callees} of={(e) => e.to} none={t.callsNone} /></Section>
+				</div>
+				<div className="halves">
+					<Section title={t.latestChanges}><Changes list={d.changes} most={10} /></Section>
+					{d.contracts.length ? (
+						<Section title={t.contracts}>
+							<ul className="plain">{d.contracts.map((c) => <li key={c.fingerprint}><code>{c.fingerprint}</code> {t.contractText(c.instances)}</li>)}</ul>
+						</Section>
+					) : null}
+				</div>
+			</div>
+		</>
+	);
+}
+
+function Methods({ service, list }: { service: string; list: Method[] }) {
+	const t = useText();
+	const rates = useRates<Method>();
+	const columns: Column<Method>[] = [
+		{ id: "name", title: t.method, cell: (m) => <a href={href(["services", service, m.name])}>{m.name}</a>, sort: (m) => m.name },
+		...rates,
+		{ id: "queue", title: t.queue, kind: "n", cell: (m) => span(m.queue), sort: (m) => m.queue },
+		{ id: "handler", title: t.handler, kind: "n", cell: (m) => span(m.handle), sort: (m) => m.handle },
+		{ id: "refused", title: t.refusedPerSecond, kind: "n", cell: (m) => rate(m.refused), sort: (m) => m.refused },
+		{ id: "runs", title: t.runs, cell: (m) => m.runs ?? "" },
+		{ id: "kind", title: t.kind, cell: (m) => [m.stream ? t.stream : m.oneway ? t.oneway : t.unary, m.idempotent ? t.idempotent : ""].filter(Boolean).join(", ") },
+	];
+	return <Table name="methods" label={t.methods} first="name" columns={columns} rows={list} rowKey={(m) => m.name} none={t.noMethods} />;
+}
+
+export function useInstanceColumns(): Column<Instance>[] {
+	const t = useText();
+	const rates = useRates<Instance>();
+	return [
+		{ id: "id", title: t.instance, cell: (i) => <span title={i.id}>{i.id}</span>, sort: (i) => i.id },
+		{ id: "state", title: t.state, cell: (i) => <InstanceState i={i} />, sort: (i) => i.state + i.health },
+		...rates,
+		{ id: "flight", title: t.inFlight, kind: "n", cell: (i) => i.in_flight, sort: (i) => i.in_flight },
+		{ id: "cpu", title: t.cpu, kind: "n", cell: (i) => (100 * i.cpu).toFixed(0) + " %", sort: (i) => i.cpu },
+		{ id: "memory", title: t.memory, kind: "n", cell: (i) => bytes(i.memory), sort: (i) => i.memory },
+		{ id: "weight", title: t.weight, kind: "n", cell: (i) => i.weight, sort: (i) => i.weight },
+		{ id: "zone", title: t.zone, cell: (i) => i.zone ?? "", sort: (i) => i.zone ?? "" },
+		{ id: "version", title: t.version, cell: (i) => i.version ?? "", sort: (i) => i.version ?? "" },
+		{ id: "address", title: t.address, cell: (i) => i.address, sort: (i) => i.address },
+		{ id: "tags", title: t.tags, kind: "text", cell: (i) => Object.entries(i.tags ?? {}).map(([k, v]) => <code key={k} className="tag">{k}={v}</code>) },
+		{ id: "why", title: t.why, kind: "text", cell: (i) => i.why ?? "" },
+	];
+}
+
+function Instances({ list }: { list: Instance[] }) {
+	const t = useText();
+	const { query } = useRoute();
+	const columns = useInstanceColumns(), chosen = query.get("instance");
+	return <Table name="instances" label={t.instances} first="id" columns={columns} rows={list} rowKey={(i) => i.id} rowClass={(i) => (i.id === chosen ? "chosen" : i.stale ? "stale" : undefined)} />;
+}
+
+function Edges({ title, name, list, of, none }: { title: string; name: string; list: Edge[]; of: (e: Edge) => string; none: string }) {
+	const t = useText();
+	const rates = useRates<Edge>();
+	const columns: Column<Edge>[] = [
+		{ id: "name", title, cell: (e) => <ServiceLink name={of(e)} />, sort: of },
+		...rates,
+		{ id: "retried", title: t.retriedPerSecond, kind: "n", cell: (e) => rate(e.retried), sort: (e) => e.retried },
+	];
+	return <Table name={name} label={title} first="name" columns={columns} rows={list} rowKey={of} none={none} />;
+}
+
+function ServiceCalls({ name }: { name: string }) {
+	const t = useText();
+	const failed = useCalls({ service: name, kind: "failed" }), slow = useCalls({ service: name, kind: "slow" });
+	return (
+		<>
+			<Section title={t.latestFailures}><CallTable list={failed.data} error={failed.error} name="failed" /></Section>
+			<Section title={t.latestSlow}><CallTable list={slow.data} error={slow.error} name="slow" /></Section>
+		</>
+	);
+}
