@@ -13,6 +13,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/route"
 )
 
 const (
@@ -59,11 +60,14 @@ type instanceView struct {
 	fresh   bool
 	process *collect.Process
 	methods map[string]*collect.Calls
+	said    struct{ by, why string } // the client whose word its health is, if that is bad
 }
 
 type methodView struct {
-	calls  collect.Calls
-	served []collect.Served
+	calls   collect.Calls
+	served  []collect.Served
+	read    time.Time // of the round
+	refused time.Time // when calls were last refused; zero: they are not
 }
 
 // build makes a snapshot of a round.
@@ -96,7 +100,7 @@ func (s *snapshot) addService(o *collect.ServiceState) {
 	zones, versions := make(map[string]bool), make(map[string]bool)
 	for i := range o.Instances {
 		in := &o.Instances[i]
-		view := &instanceView{Instance: instanceOf(in), methods: make(map[string]*collect.Calls)}
+		view := &instanceView{Instance: adjusted(in, o.Rules.Rules), methods: make(map[string]*collect.Calls)}
 		v.instances = append(v.instances, view)
 		v.byID[view.ID] = view
 		if in.Zone != "" {
@@ -140,6 +144,25 @@ func instanceOf(in *registry.Instance) model.Instance {
 	return out
 }
 
+// adjusted returns an instance as the rules change it for its callers.
+func adjusted(in *registry.Instance, rules *route.RuleSet) model.Instance {
+	if rules == nil {
+		return instanceOf(in)
+	}
+	to := rules.Adjust(*in)
+	out := instanceOf(&to)
+	if to.State != in.State {
+		out.ByRule, out.Announced = append(out.ByRule, "state"), in.State.String()
+	}
+	if to.EffectiveWeight() != in.EffectiveWeight() {
+		out.ByRule = append(out.ByRule, "weight")
+	}
+	if !maps.Equal(to.Tags, in.Tags) {
+		out.ByRule = append(out.ByRule, "tags")
+	}
+	return out
+}
+
 // fingerprint returns one fingerprint of all contracts of an instance, or "" if it tells none.
 func fingerprint(in *registry.Instance) string {
 	prints := target.Fingerprints(in)
@@ -157,7 +180,7 @@ func (s *snapshot) addProcess(p *collect.Process) {
 	if fresh {
 		n.Read++
 	} else if len(n.Failed) < maxFailed {
-		n.Failed = append(n.Failed, model.Failed{Address: model.Text(p.Address), Error: cmp.Or(p.Error, "it was not asked yet")})
+		n.Failed = append(n.Failed, model.Failed{Address: model.Text(p.Address), Error: cmp.Or(p.Error, "it has not been read yet")})
 	}
 	var owned []*instanceView
 	for _, place := range p.Found {
@@ -240,7 +263,7 @@ func (s *snapshot) addServed(p *collect.Process, m *collect.Method, mine []strin
 		v.calls.Add(&m.Calls)
 		of := v.methods[m.Name]
 		if of == nil {
-			of = new(methodView)
+			of = &methodView{read: s.round.Time}
 			v.methods[m.Name] = of
 		}
 		of.calls.Add(&m.Calls)

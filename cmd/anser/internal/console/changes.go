@@ -82,7 +82,7 @@ func (s *snapshot) since(before *snapshot) (list []model.Change) {
 	}
 	for key := range s.breakers {
 		if !before.breakers[key] {
-			add(model.Breaker, key.service, key.instance, "", "the breaker of %s for %s has opened", key.by, key.method)
+			add(model.Breaker, key.service, key.instance, "", "the breaker of %s for %s opened", key.by, key.method)
 		}
 	}
 	for key := range before.breakers {
@@ -94,14 +94,25 @@ func (s *snapshot) since(before *snapshot) (list []model.Change) {
 	return list
 }
 
+// byRule says that a rule of the author has set a property of an instance, or no longer sets it.
+func byRule(in, was *instanceView, property, author string) (text, by string) {
+	switch now := slices.Contains(in.ByRule, property); {
+	case now:
+		return ", by a rule", author
+	case slices.Contains(was.ByRule, property):
+		return ", as the rule is gone", author
+	}
+	return "", ""
+}
+
 type addChange = func(kind, service, instance, by, format string, args ...any)
 
 // since adds what is different from a service before.
 func (v *serviceView) since(was *serviceView, add addChange) {
+	r, old := &v.state.Rules, &was.state.Rules
 	if was.state.Known && v.state.Known {
 		v.instancesSince(was, add)
 	}
-	r, old := &v.state.Rules, &was.state.Rules
 	if r.Known && old.Known && (r.Version != old.Version || r.Trouble != old.Trouble) {
 		switch {
 		case r.Trouble != "":
@@ -109,15 +120,35 @@ func (v *serviceView) since(was *serviceView, add addChange) {
 		case r.Version == 0:
 			add(model.RulesSet, v.Name, "", "", "the rules were deleted")
 		case r.Comment != "":
-			add(model.RulesSet, v.Name, "", r.Author, "rules, version %d: %s", r.Version, r.Comment)
+			add(model.RulesSet, v.Name, "", r.Author, "version %d of the rules: %s", r.Version, r.Comment)
 		default:
-			add(model.RulesSet, v.Name, "", r.Author, "rules, version %d", r.Version)
+			add(model.RulesSet, v.Name, "", r.Author, "version %d of the rules", r.Version)
 		}
 	}
 	for name, m := range v.methods {
-		if o := was.methods[name]; o != nil && m.calls.Refused > 0 && o.calls.Refused == 0 && o.calls.Window > 0 {
-			add(model.Limit, v.Name, "", "", "calls of %s are refused: %.1f/s", name, m.calls.Refused)
+		if o := was.methods[name]; o != nil {
+			m.refusedSince(o, func(format string, args ...any) { add(model.Limit, v.Name, "", "", format, args...) }, name)
 		}
+	}
+}
+
+// calmAfter is how long a method must refuse no calls until that is an end: refusals of a limit
+// come and go.
+const calmAfter = 10 * time.Second
+
+// refusedSince adds that calls of a method are refused, or no longer.
+func (m *methodView) refusedSince(was *methodView, add func(format string, args ...any), name string) {
+	m.refused = was.refused
+	switch calls := &m.calls; {
+	case calls.Window == 0 || was.calls.Window == 0:
+	case calls.Refused > 0:
+		if was.refused.IsZero() {
+			add("limits refuse %.1f calls of %s per second", calls.Refused, name)
+		}
+		m.refused = m.read
+	case !was.refused.IsZero() && m.read.Sub(was.refused) >= calmAfter:
+		add("limits no longer refuse calls of %s", name)
+		m.refused = time.Time{}
 	}
 }
 
@@ -130,15 +161,22 @@ func (v *serviceView) instancesSince(was *serviceView, add addChange) {
 	for _, in := range v.instances {
 		o := old[in.ID]
 		if o == nil {
-			add(model.Joined, v.Name, in.ID, "", "at %s%s", in.Address, versionText(in.Version))
+			add(model.Joined, v.Name, in.ID, "", "joined at %s%s", in.Address, versionText(in.Version))
 			continue
 		}
 		delete(old, in.ID)
 		in.since(o, v.Name, add)
+		if v.state.Rules.Known == was.state.Rules.Known { // else the first rules would look like a change
+			author := ""
+			if r, old := &v.state.Rules, &was.state.Rules; r.Version != old.Version {
+				author = r.Author
+			}
+			in.adjustedSince(o, v.Name, author, add)
+		}
 	}
 	for _, in := range was.instances {
 		if old[in.ID] != nil {
-			add(model.Left, v.Name, in.ID, "", "the registry no longer has it")
+			add(model.Left, v.Name, in.ID, "", "left the registry")
 		}
 	}
 }
@@ -150,25 +188,33 @@ func versionText(version string) string {
 	return ", version " + version
 }
 
-// since adds what is different from an instance before.
-func (in *instanceView) since(o *instanceView, service string, add addChange) {
+// adjustedSince adds what rules, or the instance itself, have changed since before.
+func (in *instanceView) adjustedSince(o *instanceView, service, author string, add addChange) {
 	if in.State != o.State {
-		add(model.State, service, in.ID, "", "%s, before %s", in.State, o.State)
+		text, by := byRule(in, o, "state", author)
+		add(model.State, service, in.ID, by, "%s, was %s%s", in.State, o.State, text)
 	}
 	if in.Weight != o.Weight {
-		add(model.Weight, service, in.ID, "", "weight %d, before %d", in.Weight, o.Weight)
+		text, by := byRule(in, o, "weight", author)
+		add(model.Weight, service, in.ID, by, "weight %d, was %d%s", in.Weight, o.Weight, text)
 	}
+}
+
+// since adds what is different from an instance before.
+func (in *instanceView) since(o *instanceView, service string, add addChange) {
 	out := func(health string) bool { return health == model.Ejected || health == model.Down }
 	switch {
-	case out(in.Health) && in.Health != o.Health:
-		add(model.Eject, service, in.ID, "", "%s for %s", in.Health, in.Why)
+	case in.Health == model.Ejected && o.Health != model.Ejected:
+		add(model.Eject, service, in.ID, "", "ejected by %s: %s", in.said.by, in.said.why)
+	case in.Health == model.Down && o.Health != model.Down:
+		add(model.Eject, service, in.ID, "", "%s cannot reach it", in.said.by)
 	case out(o.Health) && in.Health == model.OK && in.State == registry.Up.String():
 		add(model.Returned, service, in.ID, "", "callers reach it again")
 	}
 	switch {
 	case in.process == nil || o.process == nil:
 	case in.process.ID != o.process.ID && o.process.ID != "" && in.process.ID != "":
-		add(model.OfProcess, service, in.ID, "", "another process serves, since %s", in.Started.Format(time.TimeOnly))
+		add(model.OfProcess, service, in.ID, "", "a new process serves it, started at %s UTC", in.Started.UTC().Format(time.TimeOnly))
 	case !in.fresh && o.fresh && in.process.Error != "": // without an error, the page of a new process was not read yet
 		add(model.OfProcess, service, in.ID, "", "its admin page does not answer: %s", in.process.Error)
 	case in.fresh && !o.fresh && o.process.ID != "":

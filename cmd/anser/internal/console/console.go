@@ -54,6 +54,7 @@ type Console struct {
 	hub       events.Hub
 	changes   changeLog
 	conns     connCache
+	samples   sampleCache
 	live      liveCalls
 	mux       *http.ServeMux
 	patterns  []string // of mux

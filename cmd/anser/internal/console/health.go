@@ -60,7 +60,11 @@ func (in *instanceView) hear(status, why, by string) {
 		return
 	}
 	in.Health = health
-	if health != model.OK && in.fresh {
+	if health == model.OK {
+		return
+	}
+	in.said.by, in.said.why = by, why
+	if in.fresh {
 		in.Why = model.Text(fmt.Sprintf("%s: %s", by, why))
 	}
 }

@@ -34,14 +34,14 @@ func (c *Change) String() string {
 	}
 	if c.Weight != nil {
 		if *c.Weight == 0 {
-			parts = append(parts, "its own weight")
+			parts = append(parts, "the weight that it announces")
 		} else {
 			parts = append(parts, fmt.Sprintf("weight %d", *c.Weight))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tags)) {
 		if c.Tags[name] == "" {
-			parts = append(parts, "no tag "+name)
+			parts = append(parts, "without the tag "+name)
 		} else {
 			parts = append(parts, "tag "+name+"="+c.Tags[name])
 		}

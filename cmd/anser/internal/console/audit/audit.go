@@ -71,15 +71,22 @@ type Log struct {
 	broken   error  // why nothing more can be written
 }
 
-// Open opens the log in a file, which it creates if there is none. It reads all of it, and fails if
-// an entry was changed. A last line that is incomplete, because the machine failed while it was
-// written, is removed.
+// Open opens the log in a file, which it creates if there is none, and locks it. It reads all of
+// it, and fails if an entry was changed, or if another program has the log open. A last line that
+// is incomplete, because the machine failed while it was written, is removed.
 func Open(path string) (*Log, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("the audit log: %w", err)
 	}
 	l := &Log{path: path, file: f}
+	if ok, err := tryLock(f); err != nil || !ok {
+		f.Close()
+		if err == nil {
+			err = fmt.Errorf("the audit log %s is in use by another console: give each console a file of its own", path)
+		}
+		return nil, err
+	}
 	chain, err := verify(f)
 	if err == nil && chain.rest > 0 {
 		err = f.Truncate(chain.size)
@@ -145,7 +152,7 @@ func (l *Log) readyLocked() error {
 		return fmt.Errorf("the audit log: %w", err)
 	}
 	if stat.Size() != l.size {
-		return fmt.Errorf("another program has written to the audit log %s: give each console its own file, and start this one again", l.path)
+		return fmt.Errorf("another program has written to the audit log %s: give each console a file of its own, and start this one again", l.path)
 	}
 	return nil
 }

@@ -212,7 +212,7 @@ func (c *Changes) readCanary(_ http.ResponseWriter, r *http.Request) (any, error
 	if q := l.list[r.PathValue("service")]; q != nil {
 		return q, nil
 	}
-	return nil, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("%q has had no canary", r.PathValue("service"))}
+	return nil, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("%q never had a canary", r.PathValue("service"))}
 }
 
 // planCanary begins a canary, or changes the share and the bounds of the one that runs.
@@ -270,11 +270,11 @@ func (c *Changes) planCanaryEnd(_ http.ResponseWriter, r *http.Request) (*plan, 
 	}
 	q := l.list[r.PathValue("service")]
 	if q == nil || q.State != running {
-		return nil, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("%q has no canary now", r.PathValue("service"))}
+		return nil, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("%q has no running canary", r.PathValue("service"))}
 	}
 	by, reason := access.From(r.Context()).Name, r.URL.Query().Get("reason")
 	return &plan{
-		entry: audit.Entry{Action: "canary", Service: q.Service, Text: "the canary ends", Reason: reason},
+		entry: audit.Entry{Action: "canary", Service: q.Service, Text: "the canary was ended", Reason: reason},
 		kind:  "canary",
 		do: func(ctx context.Context) (any, error) {
 			return rulesChange{}, c.endCanary(ctx, q, ended, by, strings.TrimSuffix("ended by "+by+": "+reason, ": "))
@@ -285,7 +285,7 @@ func (c *Changes) planCanaryEnd(_ http.ResponseWriter, r *http.Request) (*plan, 
 // endCanary sets the share to 0, and then notes why. Of several consoles that do so, each finds the
 // share as it wants it.
 func (c *Changes) endCanary(ctx context.Context, q *canary, state, by, why string) error {
-	_, err := c.edit(ctx, q.Service, by, "no canary: "+why, func(rules route.RuleSet) (route.RuleSet, error) {
+	_, err := c.edit(ctx, q.Service, by, "canary stopped: "+why, func(rules route.RuleSet) (route.RuleSet, error) {
 		if rule, ok := operate.Canary(&rules); !ok || rule.Percent == 0 {
 			return rules, errNothing
 		}

@@ -34,6 +34,9 @@ type Deps struct {
 	// Callers returns targets of processes that call a service and may serve their sampled calls
 	// with a route.Recorder; nil means none.
 	Callers func(service string) []string
+	// Sample returns calls to a service that its callers make now, without their metadata, and the
+	// number of processes that make them. It takes some seconds. nil means none.
+	Sample func(service string) (calls []route.Sample, processes int)
 	// Target returns how a command names a service, for what users copy; nil means its name.
 	Target func(service string) string
 	// Note shows a change to viewers; nil means that it is not shown. kind is one of package model.

@@ -329,21 +329,17 @@ func TestInstances(t *testing.T) {
 	if sum, err := audit.Verify(s.log, ""); err != nil || int(sum.Entries) != len(list) {
 		t.Errorf("%+v, %v", sum, err)
 	}
-	if s.mu.Lock(); len(s.notes) != 2 {
-		t.Errorf("viewers see %q", s.notes)
-	}
-	s.mu.Unlock()
 }
 
 func TestUnrecordedChangesAreNotMade(t *testing.T) {
 	s := system(t)
 	v := s.viewer("")
-	other, err := audit.Open(s.log) // its entry makes the log of the console unusable
+	other, err := os.OpenFile(s.log, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if _, err := other.Add(audit.Entry{User: "x"}); err != nil {
+	if _, err := other.WriteString("a line of another program\n"); err != nil { // makes the log unusable
 		t.Fatal(err)
 	}
 	for _, q := range []struct{ method, path, body string }{

@@ -45,14 +45,17 @@ func (f *fault) rule() route.FaultRule {
 }
 
 func (f *fault) String() string {
-	text := fmt.Sprintf("%v %% of %s", f.Share, f.name())
+	text := fmt.Sprintf("%v %% of the calls of %s", f.Share, f.name())
 	if f.Delay > 0 {
-		text += fmt.Sprintf(", %v later", f.Delay)
+		text += fmt.Sprintf(" are delayed by %v", f.Delay)
 	}
-	if f.Code != "" {
-		text += ", " + f.Code
+	switch {
+	case f.Code != "" && f.Delay > 0:
+		text += " and fail with " + f.Code
+	case f.Code != "":
+		text += " fail with " + f.Code
 	}
-	return text + ", until " + f.Until.UTC().Format(time.RFC3339)
+	return text + " until " + f.Until.UTC().Format(time.RFC3339)
 }
 
 func (c *Changes) readFaults(_ http.ResponseWriter, r *http.Request) (any, error) {
@@ -105,10 +108,10 @@ func (c *Changes) planFaultEnd(_ http.ResponseWriter, r *http.Request) (*plan, e
 	if err := checkService(f.Service); err != nil {
 		return nil, err
 	}
-	return c.planFaults(r, f.Service, f.Method, "no fault: "+f.name(), q.Get("reason"), func(rules route.RuleSet) (route.RuleSet, error) {
+	return c.planFaults(r, f.Service, f.Method, "the fault in "+f.name()+" was removed", q.Get("reason"), func(rules route.RuleSet) (route.RuleSet, error) {
 		next, ok := operate.RemoveFault(rules, f.name())
 		if !ok {
-			return rules, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("%s has no fault of the console for %s", f.Service, f.name())}
+			return rules, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("%s has no fault in %s that the console has injected", f.Service, f.name())}
 		}
 		return next, nil
 	}), nil

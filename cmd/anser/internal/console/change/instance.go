@@ -48,7 +48,6 @@ func (c *Changes) planInstance(w http.ResponseWriter, r *http.Request) (*plan, e
 	author := access.From(r.Context()).Name
 	return &plan{
 		entry: audit.Entry{Action: "instance", Service: q.Service, Subject: q.Instance, Text: q.Change.String(), Reason: q.Reason},
-		kind:  instanceKind(&q.Change),
 		do: func(ctx context.Context) (any, error) {
 			comment := q.Instance + ": " + q.Change.String()
 			if q.Reason != "" {
@@ -63,11 +62,4 @@ func (c *Changes) planInstance(w http.ResponseWriter, r *http.Request) (*plan, e
 			return rulesChange{d.Version}, nil
 		},
 	}, nil
-}
-
-func instanceKind(to *operate.Change) string {
-	if to.State == nil && to.Weight != nil {
-		return "weight"
-	}
-	return "state"
 }

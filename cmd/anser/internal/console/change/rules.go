@@ -178,8 +178,19 @@ func (c *Changes) checkRules(w http.ResponseWriter, r *http.Request) (any, error
 // dryRunReport is the answer of api/rules/{service}/dryrun.
 type dryRunReport struct {
 	*route.Report
+	// Now is the same with the present rules: what it has, too, is not the effect of the change. A
+	// call that a share has sent by chance may count as moved in both.
+	Now    counts `json:"now"`
 	From   int    `json:"from"`             // processes whose calls were sampled
-	Advice string `json:"advice,omitempty"` // if there are none
+	Advice string `json:"advice,omitempty"` // what limits the report
+}
+
+// counts are the numbers of calls of a report.
+type counts struct {
+	Moved   int `json:"moved"`
+	Failed  int `json:"failed"`
+	Mocked  int `json:"mocked"`
+	Faulted int `json:"faulted"`
 }
 
 func (c *Changes) dryRun(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -196,10 +207,22 @@ func (c *Changes) dryRun(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	store, err := c.store()
+	if err != nil {
+		return nil, err
+	}
+	present, err := route.Load(r.Context(), store, service)
+	if err != nil {
+		return nil, err
+	}
 	calls, from := c.samples(r.Context(), service)
-	out := dryRunReport{Report: route.DryRun(&d.Rules, calls, list), From: from}
-	if from == 0 {
-		out.Advice = "no caller of the service serves its sampled calls: see route.Recorder"
+	now := route.DryRun(&present.Rules, calls, list)
+	out := dryRunReport{Report: route.DryRun(&d.Rules, calls, list), From: from, Now: counts{now.Moved, now.Failed, now.Mocked, now.Faulted}}
+	switch {
+	case from == 0:
+		out.Advice = "no process with an admin page called the service while the console looked: try again while there are calls"
+	case len(out.Unknown) > 0:
+		out.Advice = "the rules use metadata, which admin pages do not show: callers with a route.Recorder serve calls with them"
 	}
 	return out, nil
 }
@@ -210,9 +233,18 @@ const (
 	askPatience = 2 * time.Second
 )
 
-// samples asks processes that call the service for the calls of the last minute, and returns how
-// many have answered.
+// samples returns calls of processes that call the service, and the number of processes: calls of
+// the last minute, with metadata, if a caller serves them, and otherwise present ones.
 func (c *Changes) samples(ctx context.Context, service string) (calls []route.Sample, from int) {
+	if calls, from = c.recorded(ctx, service); from > 0 || c.d.Sample == nil {
+		return calls, from
+	}
+	return c.d.Sample(service)
+}
+
+// recorded asks processes that call the service for the calls that they have recorded, and returns
+// how many have answered.
+func (c *Changes) recorded(ctx context.Context, service string) (calls []route.Sample, from int) {
 	if c.d.Callers == nil {
 		return nil, 0
 	}

@@ -171,7 +171,11 @@ func (c *Changes) raise(ctx context.Context, q *canary, now time.Time) bool {
 
 // conclude ends a canary. That it cannot be recorded does not keep it running.
 func (c *Changes) conclude(ctx context.Context, q *canary, state, why string) {
-	c.alone(q.Service, "the canary is "+state+": "+why, func() error { return c.endCanary(ctx, q, state, Self, why) })
+	text := "the canary ended: " + why
+	if state == returned {
+		text = "the canary was taken back: " + why
+	}
+	c.alone(q.Service, text, func() error { return c.endCanary(ctx, q, state, Self, why) })
 }
 
 // alone makes a change that no user has asked for.

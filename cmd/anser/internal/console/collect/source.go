@@ -45,6 +45,7 @@ type RulesState struct {
 	Comment string
 	Time    time.Time
 	Trouble string
+	Rules   *route.RuleSet // shared: do not change it; nil: there are none that can be read
 }
 
 // source follows a registry.
@@ -179,17 +180,20 @@ func (s *source) followRules(ctx context.Context, f *followed, store registry.St
 		defer s.mu.Unlock()
 		f.Rules = r
 	}
+	var last *route.RuleSet // clients keep these, too, when later ones cannot be read
 	store.Follow(ctx, "rules/"+f.Name, func(doc registry.Document) {
 		if doc.Revision == 0 {
+			last = nil
 			set(RulesState{Known: true})
 			return
 		}
 		d, err := route.Parse(doc.Data)
 		if err != nil {
-			set(RulesState{Known: true, Trouble: model.Text(err.Error())})
+			set(RulesState{Known: true, Trouble: model.Text(err.Error()), Rules: last})
 			return
 		}
-		set(RulesState{Known: true, Version: d.Version, Author: model.Text(d.Author), Comment: model.Text(d.Comment), Time: d.Time})
+		last = &d.Rules
+		set(RulesState{Known: true, Version: d.Version, Author: model.Text(d.Author), Comment: model.Text(d.Comment), Time: d.Time, Rules: last})
 	}, func(error) {})
 }
 

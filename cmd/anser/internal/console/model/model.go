@@ -91,17 +91,21 @@ const (
 // Instance is an instance of a service. Figures and what follows them are those of its process, as
 // far as its admin page is known.
 type Instance struct {
-	Service string            `json:"service"`
-	ID      string            `json:"id"` // key in the registry
-	Address string            `json:"address"`
-	Zone    string            `json:"zone,omitempty"`
-	Version string            `json:"version,omitempty"`
-	Group   string            `json:"group,omitempty"`
-	Weight  int               `json:"weight"`
-	State   string            `json:"state"`  // "up", "draining" or "disabled"
-	Health  string            `json:"health"` // one of the constants
-	Why     string            `json:"why,omitempty"`
-	Tags    map[string]string `json:"tags,omitempty"`
+	Service string `json:"service"`
+	ID      string `json:"id"` // key in the registry
+	Address string `json:"address"`
+	Zone    string `json:"zone,omitempty"`
+	Version string `json:"version,omitempty"`
+	Group   string `json:"group,omitempty"`
+	Weight  int    `json:"weight"`
+	State   string `json:"state"` // "up", "draining" or "disabled"
+	// ByRule are the properties that the rules of the service set: "state", "weight" and "tags".
+	// The fields above have what the rules say, which is what callers use.
+	ByRule    []string          `json:"by_rule,omitempty"`
+	Announced string            `json:"announced,omitempty"` // state that the instance has announced, if a rule sets another one
+	Health    string            `json:"health"`              // one of the constants
+	Why       string            `json:"why,omitempty"`
+	Tags      map[string]string `json:"tags,omitempty"`
 	Figures
 	InFlight   int64     `json:"in_flight"`
 	Waiting    int64     `json:"waiting"`

@@ -3,10 +3,12 @@ package site
 import (
 	"time"
 
+	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/change"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/route"
 )
 
 // lookAtCanary is how long the system is read every second after a look at a canary.
@@ -27,4 +29,17 @@ func figures(c *console.Console, service string) (list []change.Figures) {
 		}
 	}
 	return list
+}
+
+// samples returns the calls that the callers of a service make now.
+func samples(c *console.Console, service string) (calls []route.Sample, processes int) {
+	s := c.Sample(service)
+	for _, call := range s.Calls {
+		out := route.Sample{Time: call.Time, Service: service, Method: call.Method, Address: call.Peer, Failed: call.Code != anser.OK}
+		if in := call.Caller; in != nil {
+			out.Caller = route.Caller{Service: in.Service, Group: in.Group, Version: in.Version, Zone: in.Zone, Tags: in.Tags}
+		}
+		calls = append(calls, out)
+	}
+	return calls, s.Processes
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/pagefiles"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/route"
 	"github.com/anser-rpc/anser/transport/tlsfiles"
 )
 
@@ -136,6 +137,13 @@ func (s *Site) build(o Options) (err error) {
 			s.console.Note(model.Change{Kind: kind, Service: service, Instance: instance, Text: model.Text(text), By: by})
 		},
 		Figures: func(service string) []change.Figures { return figures(s.console, service) },
+		Sample:  func(service string) ([]route.Sample, int) { return samples(s.console, service) },
+		Callers: func(service string) (addresses []string) {
+			for _, in := range s.console.CallersOf(service) {
+				addresses = append(addresses, in.Address)
+			}
+			return addresses
+		},
 	}
 	deps.Store, _ = o.Registry.Resolver.(registry.Store)
 	if s.changes, err = change.New(deps); err != nil {

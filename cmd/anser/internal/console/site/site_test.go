@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,14 +46,21 @@ func usersFile(t *testing.T) string {
 // open starts a console of an empty registry on a free port of a loopback address.
 func open(t *testing.T, o site.Options) *site.Site {
 	t.Helper()
+	return openWith(t, registry.NewMemory(), o)
+}
+
+// openWith starts a console of a registry.
+func openWith(t *testing.T, reg *registry.Memory, o site.Options) *site.Site {
+	t.Helper()
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"
 	}
-	reg := registry.NewMemory()
 	o.Registry = site.Registry{Name: "memory://", Kind: "memory", Resolver: reg}
 	o.Dial = func(target string, opts ...anser.DialOption) (*anser.Client, error) {
-		memory := registry.Scheme{Name: "memory", Open: func(*url.URL) (registry.Resolver, string, error) { return reg.Join(), target, nil }}
-		return anser.Dial("memory://"+target, append(opts, memory, anser.NoSnapshot(), anser.Logger(slog.New(slog.DiscardHandler)))...)
+		if !strings.Contains(target, ":") {
+			target = "memory:///" + target
+		}
+		return anser.Dial(target, append(opts, scheme(reg), anser.NoSnapshot(), silent)...)
 	}
 	s, err := site.Open(t.Context(), o)
 	if err != nil {
