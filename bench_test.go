@@ -13,12 +13,15 @@ import (
 )
 
 // serveUnary serves an echo of bytes and the 581-byte workload on l until the benchmark ends.
-func serveUnary(tb testing.TB, l net.Listener) *anser.Server {
+func serveUnary(tb testing.TB, l net.Listener, opts ...anser.ServerOption) *anser.Server {
 	tb.Helper()
-	s := anser.NewServer(silent)
+	s := anser.NewServer(append(opts, silent)...)
 	anser.Handle(s, "Echo.Bytes", func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil })
 	anser.Handle(s, "Hello.Say", func(_ context.Context, in *benchpb.BenchmarkMessage) (*benchpb.BenchmarkMessage, error) {
 		benchpb.Answer(in)
+		return in, nil
+	})
+	anser.Handle(s, "Hello.Echo", func(_ context.Context, in *benchpb.BenchmarkMessage) (*benchpb.BenchmarkMessage, error) {
 		return in, nil
 	})
 	go s.Serve(l)

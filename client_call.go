@@ -8,6 +8,7 @@ import (
 
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/bufpool"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -43,6 +44,8 @@ type call struct {
 	// Used by the caller only.
 	began    mono.Time
 	begin    uint64  // the writer's appended count before the frame; written like id
+	large    []byte  // the frame of a large reply, from bufpool.GetFrame, or nil: frame has the reply
+	largeAt  int     // where its payload begins
 	sent     keptKey // of the last attempt with an unknown outcome
 	kept     keptKey // where a call with a key may go once it may have run, if again is set
 	again    bool
@@ -68,7 +71,12 @@ type mover interface {
 }
 
 // reply returns the payload of the reply, once it has arrived.
-func (k *call) reply() []byte { return k.frame[k.head:] }
+func (k *call) reply() []byte {
+	if k.large != nil {
+		return k.large[k.largeAt:]
+	}
+	return k.frame[k.head:]
+}
 
 func (k *call) CallID() uint64 { return k.id }
 
@@ -118,6 +126,10 @@ func (k *call) over() {
 
 // clear drops what the next call must not see.
 func (k *call) clear() {
+	if k.large != nil {
+		bufpool.PutFrame(k.large)
+		k.large = nil
+	}
 	k.pick.Key, k.pick.Payload = 0, nil
 	if cap(k.frame) > maxKeptMessage {
 		k.frame = nil
@@ -130,8 +142,8 @@ func (k *call) clear() {
 }
 
 // accept stores the reply for k, whose payload may have up to limit bytes. An error is an error of
-// the connection.
-func (k *call) accept(a *arrived, limit int) error {
+// the connection. rd is the reader that returned a large reply.
+func (k *call) accept(a *arrived, limit int, rd *reader) error {
 	k.flags = a.flags
 	if a.kind == wire.TypeError {
 		e, err := wire.ParseError(a.flags, a.body)
@@ -162,6 +174,11 @@ func (k *call) accept(a *arrived, limit int) error {
 		k.failed = failure(Internal, Executed, PhaseDecode, fault, "the trailers of the reply: %v", fault)
 	default:
 		k.packed = r.Compression != 0
+		if a.large {
+			k.large = rd.takeLarge()[:wire.HeaderSize+len(a.body)]
+			k.largeAt = len(k.large) - len(r.Payload)
+			break
+		}
 		// Nothing is sent again after a reply. With many callers, a second buffer per call would
 		// not stay in the cache.
 		k.frame = codec.AppendInPieces(k.frame[:k.head], r.Payload)

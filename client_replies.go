@@ -65,6 +65,7 @@ type arrived struct {
 	id    uint64
 	kind  wire.Type
 	flags wire.Flags
+	large bool // its frame has a buffer of its own
 	body  []byte
 	call  *call
 }
@@ -201,7 +202,7 @@ func (c *clientConn) handleRead() (alone bool, err error) {
 					return false, err
 				}
 			}
-			r.batch[r.n] = arrived{id: h.ID, kind: h.Type, flags: h.Flags, body: body}
+			r.batch[r.n] = arrived{id: h.ID, kind: h.Type, flags: h.Flags, large: r.reader.large.returned, body: body}
 			r.n++
 			continue
 		}
@@ -264,7 +265,7 @@ func (c *callerHalf) deliver(last bool) (alone bool, broken error) {
 			alone, a.call, a.body = false, nil, nil
 			continue
 		}
-		if err := k.accept(a, c.host.maxMessage); err != nil {
+		if err := k.accept(a, c.host.maxMessage, c.role.reader); err != nil {
 			broken = errors.Join(broken, err)
 			k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %v", err)
 		}

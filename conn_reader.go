@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/bufpool"
 	"github.com/anser-rpc/anser/internal/membudget"
 	"github.com/anser-rpc/anser/internal/mono"
@@ -30,12 +29,15 @@ type reader struct {
 	nc       net.Conn
 	buf      []byte
 	r, w     int // buf[r:w] is unread
-	quiet    int // small reads in a row
+	need     int // bytes of the frame at buf[r:] if it is not complete, else 0
+	large    largeBuffer
+	peek     bool // the last frame was large
+	quiet    int  // small reads in a row
 	maxFrame uint64
 	sealed   wire.Flags // wire.FlagCRC if frames have checksums, else 0
 	progress *progress
 	memory   *membudget.Budget // of a server, or nil
-	held     int               // bytes of buf that memory counts
+	held     int               // bytes of buffers that memory counts
 }
 
 // progress is the state that the reader shares with the maintenance of its connection.
@@ -49,6 +51,9 @@ type progress struct {
 
 // next returns the next whole frame of the bytes read. ok is false when more bytes must be read.
 func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
+	if rd.large.buf != nil {
+		return rd.nextLarge()
+	}
 	have := rd.w - rd.r
 	if have < wire.HeaderSize {
 		return h, nil, false, nil
@@ -66,18 +71,28 @@ func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
 	}
 	end := wire.HeaderSize + int(h.Length)
 	if have < end {
+		rd.need = end
 		return h, nil, false, nil
 	}
 	frame := rd.buf[rd.r : rd.r+end : rd.r+end]
+	if body, err = rd.open(&h, frame); err != nil {
+		return h, nil, false, err
+	}
+	rd.r += end
+	rd.need = 0
+	return h, body, true, nil
+}
+
+// open returns the body of a frame, after checking its checksum if it has one.
+func (rd *reader) open(h *wire.Header, frame []byte) (body []byte, err error) {
 	body = frame[wire.HeaderSize:]
 	if rd.sealed != 0 {
 		if body, err = wire.CheckChecksum(frame, body); err != nil {
-			return h, nil, false, err
+			return nil, err
 		}
 		h.Flags &^= wire.FlagCRC
 	}
-	rd.r += end
-	return h, body, true, nil
+	return body, nil
 }
 
 // tooLarge is the error of a frame that is over the limit.
@@ -113,45 +128,34 @@ func (rd *reader) nextData(id uint64) (h wire.Header, body []byte, ok bool) {
 	return h, body, ok && err == nil
 }
 
-// fill reads once. The buffer grows only when it is full of bytes that have arrived, and only if
-// the memory limit allows it: otherwise fill returns errNoMemory without reading.
+// fill reads once. A frame that does not fit the buffer, or fills much of it, gets a buffer of its
+// own, if the memory limit allows it: otherwise fill returns errNoMemory without reading.
 func (rd *reader) fill() error {
-	if rd.r == rd.w {
-		rd.r, rd.w = 0, 0
-		rd.progress.partial.Store(0)
-		switch {
-		case len(rd.buf) > loadBuffer:
-			bufpool.Put(rd.buf) // the next frame may come much later
-			rd.buf = bufpool.Get(loadBuffer)
-			rd.give()
-		case rd.quiet >= quietReads && len(rd.buf) > idleBuffer:
-			bufpool.Put(rd.buf)
-			rd.buf, rd.quiet = make([]byte, idleBuffer), 0
+	if rd.large.buf != nil {
+		if !rd.large.returned {
+			return rd.fillLarge()
 		}
-	} else {
-		if rd.r > 0 {
-			rd.w = copy(rd.buf, rd.buf[rd.r:rd.w])
-			rd.r = 0
-			rd.progress.partial.Store(0)
-		}
-		if rd.progress.partial.Load() == 0 {
-			rd.progress.partial.Store(mono.Now())
-			rd.progress.upkeep.Stir()
-		}
-		rd.progress.partBytes.Store(int64(rd.w))
-		if rd.w == len(rd.buf) {
-			if !rd.mayGrow() {
-				return errNoMemory
-			}
-			rd.grow()
-		}
+		rd.dropLarge() // the next frame may come much later
+		rd.peek = true
 	}
-	n, err := rd.nc.Read(rd.buf[rd.w:])
+	if rd.r == rd.w {
+		rd.rewind()
+	} else if large, err := rd.keepUnfinished(); err != nil {
+		return err
+	} else if large {
+		return rd.fillLarge()
+	}
+	limit := len(rd.buf)
+	if rd.peek {
+		limit = min(limit, rd.w+peekRead)
+	}
+	n, err := rd.nc.Read(rd.buf[rd.w:limit])
 	if n > 0 {
 		rd.w += n
-		if rd.w == len(rd.buf) && len(rd.buf) < loadBuffer {
+		if rd.w == len(rd.buf) && len(rd.buf) < loadBuffer && !rd.peek {
 			rd.grow() // what filled the buffer is the beginning of more
 		}
+		rd.peek = false
 		if n < smallRead {
 			rd.quiet++
 		} else {
@@ -171,54 +175,67 @@ func (rd *reader) fill() error {
 	return err
 }
 
+// rewind prepares the empty buffer for the next frames.
+func (rd *reader) rewind() {
+	rd.r, rd.w = 0, 0
+	rd.progress.partial.Store(0)
+	if rd.quiet >= quietReads && len(rd.buf) > idleBuffer {
+		bufpool.Put(rd.buf)
+		rd.buf, rd.quiet = make([]byte, idleBuffer), 0
+	}
+}
+
+// keepUnfinished makes room for more of a frame that has not arrived as a whole. large reports that
+// it has a buffer of its own now.
+func (rd *reader) keepUnfinished() (large bool, err error) {
+	if rd.r > 0 {
+		rd.progress.partial.Store(0)
+	}
+	if rd.progress.partial.Load() == 0 {
+		rd.progress.partial.Store(mono.Now())
+		rd.progress.upkeep.Stir()
+	}
+	have := rd.w - rd.r
+	rd.progress.partBytes.Store(int64(have))
+	if rd.need >= largeFrame && have >= begunFrame && have < rd.need {
+		if !rd.makeLarge(false) {
+			return false, errNoMemory
+		}
+		return true, nil
+	}
+	if rd.r > 0 {
+		rd.w = copy(rd.buf, rd.buf[rd.r:rd.w])
+		rd.r = 0
+	}
+	if rd.w == len(rd.buf) {
+		rd.grow()
+	}
+	return false, nil
+}
+
 // successor returns a reader that continues with a copy of the bytes that rd has not returned
-// yet.
+// yet. A frame that has a buffer of its own remains with rd, which has returned it.
 func (rd *reader) successor() reader {
 	next := reader{nc: rd.nc, maxFrame: rd.maxFrame, sealed: rd.sealed, progress: rd.progress, memory: rd.memory}
 	unread := rd.buf[rd.r:rd.w]
-	switch {
-	case len(unread) < idleBuffer:
+	if len(unread) < idleBuffer {
 		next.buf = make([]byte, idleBuffer)
-	case len(unread) < loadBuffer:
+	} else {
 		next.buf = bufpool.Get(loadBuffer)
-	default:
-		next.buf = make([]byte, len(rd.buf))
-		next.hold()
 	}
 	next.w = copy(next.buf, unread)
 	return next
 }
 
+// grow replaces the buffer of an idle connection by one for a load.
 func (rd *reader) grow() {
-	bigger := bufpool.Get(max(loadBuffer, 2*len(rd.buf)))
-	codec.CopyInPieces(bigger, rd.buf[:rd.w])
+	bigger := bufpool.Get(loadBuffer)
+	copy(bigger, rd.buf[:rd.w])
 	bufpool.Put(rd.buf)
 	rd.buf = bigger
-	rd.hold()
 }
 
-// mayGrow reports whether there is memory for twice the buffer.
-func (rd *reader) mayGrow() bool {
-	if rd.memory == nil || len(rd.buf) < loadBuffer {
-		return true
-	}
-	if !rd.memory.Take(len(rd.buf)) {
-		return false
-	}
-	rd.held += len(rd.buf)
-	return true
-}
-
-// hold counts the bytes of the buffer beyond loadBuffer as held memory, unless they are counted
-// already.
-func (rd *reader) hold() {
-	if more := len(rd.buf) - loadBuffer - rd.held; rd.memory != nil && more > 0 {
-		rd.memory.Force(more)
-		rd.held += more
-	}
-}
-
-// give releases the memory that is counted for the buffer.
+// give releases the memory that is counted for a large frame.
 func (rd *reader) give() {
 	if rd.held != 0 {
 		rd.memory.Give(rd.held)
@@ -230,11 +247,15 @@ func (rd *reader) give() {
 // the frame has a checksum, discard checks it.
 func (rd *reader) discard(n int) error {
 	sum := uint32(0)
+	begun := rd.begun()
+	arrived := len(begun)
 	if rd.sealed != 0 {
-		sum = wire.UpdateChecksum(0, rd.buf[rd.r:rd.w])
+		sum = wire.UpdateChecksum(0, begun)
 	}
+	rd.dropLarge()
 	rd.r, rd.w = 0, 0
-	for arrived := len(rd.buf); n > 0; {
+	rd.grow()
+	for n > 0 {
 		m, err := rd.nc.Read(rd.buf[:min(n, len(rd.buf))])
 		if m == 0 && err == nil {
 			err = io.ErrNoProgress
@@ -264,7 +285,7 @@ func (rd *reader) discard(n int) error {
 func (rd *reader) release() {
 	bufpool.Put(rd.buf)
 	rd.buf, rd.r, rd.w = nil, 0, 0
-	rd.give()
+	rd.dropLarge()
 }
 
 // tooSlow reports whether an unfinished frame has been arriving for longer than stall,

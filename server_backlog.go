@@ -42,9 +42,9 @@ func newSockDelay(nc net.Conn) *sockDelay {
 
 // fill makes the reader read once.
 func (b *sockDelay) fill(rd *reader) error {
-	had := rd.w - rd.r
+	had := rd.progress.received.Load()
 	err := rd.fill()
-	b.note(mono.Now(), int64(rd.w-rd.r-had), b.socket.Len)
+	b.note(mono.Now(), rd.progress.received.Load()-had, b.socket.Len)
 	return err
 }
 

@@ -30,7 +30,7 @@ func MaxMemory(bytes int) ServerOption {
 // are arriving, waiting for their handler, or running. Without it, the bound would be the number of
 // calls in flight times the size of a message, which is 40 GiB.
 //
-// It counts the buffers of connections beyond loadBuffer, the requests of more than smallRequest
+// It counts the buffers of large frames that arrive, the requests of more than smallRequest
 // bytes that were handed to a worker, and replies of more than smallRequest bytes until they are in
 // the buffer of their connection. It does not count small requests and replies, nor what handlers
 // allocate for a request, so the limit should be a small part of the memory of the process.
@@ -71,24 +71,24 @@ func (s *Server) outOfMemory(size int) *Error {
 // turnAway refuses the arriving request, which does not fit into the memory, and discards the rest
 // of it. Other frames are accepted: their number and size are bounded elsewhere.
 func (c *serverConn) turnAway(s *reading) error {
-	h, err := wire.ParseHeaderWith(s.buf[s.r:s.w], s.sealed)
+	begun := s.begun()
+	h, err := wire.ParseHeaderWith(begun, s.sealed)
 	if err != nil {
 		return err
 	}
 	if h.Type != wire.TypeRequest {
-		s.grow()
+		s.makeLarge(true)
 		return nil
 	}
 	if err := c.takeID(s, h.ID); err != nil {
 		return err
 	}
 	c.pings = pingLimit{}
-	body := s.buf[s.r+wire.HeaderSize : s.w]
-	number := int(getUint32(body))
+	number := int(getUint32(begun[wire.HeaderSize:]))
 	if number == 0 || number > len(s.methods) {
 		return wire.Errorf(wire.BadMethod, "REQUEST for the method %d, %d are named", number, len(s.methods))
 	}
-	rest := wire.HeaderSize + int(h.Length) - (s.w - s.r)
+	rest := wire.HeaderSize + int(h.Length) - len(begun)
 	if s.sockDelay != nil {
 		s.sockDelay.taken += int64(rest)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/bufpool"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 )
@@ -13,7 +14,8 @@ import (
 type job struct {
 	ctx     *callContext
 	codec   codec.Codec
-	payload []byte    // its own
+	payload []byte    // its own, or the end of large
+	large   []byte    // the frame of a large request, from bufpool.GetFrame, or nil
 	out     []byte    // the encoded reply
 	arrived mono.Time // time at which the request had arrived
 	held    int       // bytes that the server's memory counts
@@ -26,6 +28,10 @@ type job struct {
 var jobs = sync.Pool{New: func() any { return new(job) }}
 
 func putJob(j *job) {
+	if j.large != nil {
+		bufpool.PutFrame(j.large)
+		j.large, j.payload = nil, nil
+	}
 	if cap(j.payload) > maxKeptMessage {
 		j.payload = nil
 	}
@@ -147,7 +153,11 @@ func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd cod
 	}
 	j := jobs.Get().(*job)
 	j.ctx, j.codec, j.arrived, j.held = ctx, cd, s.arrived, held
-	j.payload = codec.AppendInPieces(j.payload[:0], payload)
+	if j.large = s.takeLarge(); j.large != nil {
+		j.payload = payload
+	} else {
+		j.payload = codec.AppendInPieces(j.payload[:0], payload)
+	}
 	if c.auth != nil {
 		c.confirm(n, ctx)
 	}
