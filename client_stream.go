@@ -26,6 +26,7 @@ type streamOpening struct {
 	stream  *stream // that was opened
 
 	forward  bool          // a server forwards it
+	inside   bool          // the REQUEST has the first message
 	followed *followedCall // of which observers learn, or nil
 }
 
@@ -144,6 +145,7 @@ func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
 	if fault != nil {
 		return fault
 	}
+	r.inside = inv.Request != nil && !empty
 	further := attempts{c: c, o: r.options, m: m}
 	e := c.pick(&o.call, m)
 	for {
@@ -176,7 +178,9 @@ func (r *streamOpening) openAt(ctx context.Context, e *endpoint, o *clientStream
 		return fault
 	}
 	st := newStream(&conn.streams, o, r.codec, conn.host.maxMessage)
-	st.badMessage = Internal
+	if st.badMessage = Internal; r.inside {
+		st.sent = 1
+	}
 	st.ctx, o.conn, o.endpoint = r.life, conn, e
 	k.stream = st
 	if fault = r.start(ctx, e, o); fault != nil {

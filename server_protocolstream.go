@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/anser-rpc/anser/contract"
 	"github.com/anser-rpc/anser/internal/mono"
@@ -206,6 +207,15 @@ type foreignStream struct {
 
 	mu  sync.Mutex // guards why
 	why *Error     // why the stream is over, or nil
+
+	sent, received atomic.Uint64 // messages
+	inSend, inRecv atomic.Bool   // whether the carrier's Send and Recv run
+}
+
+// fillStatus stores what the stream itself knows.
+func (st *foreignStream) fillStatus(out *StreamStatus) {
+	out.Sent, out.Received = st.sent.Load(), st.received.Load()
+	out.WaitsForConn, out.WaitsForMessage = st.inSend.Load(), st.inRecv.Load()
 }
 
 func (st *foreignStream) send(msg any) error {
@@ -214,7 +224,17 @@ func (st *foreignStream) send(msg any) error {
 	if why := st.over(); why != nil {
 		return why
 	}
-	return st.told(st.carrier.Send(msg))
+	return st.told(st.give(msg))
+}
+
+func (st *foreignStream) give(msg any) error {
+	st.inSend.Store(true)
+	defer st.inSend.Store(false) // also after a panic of a codec
+	err := st.carrier.Send(msg)
+	if err == nil {
+		st.sent.Add(1)
+	}
+	return err
 }
 
 func (st *foreignStream) recv(msg any, _ bool) error {
@@ -223,11 +243,21 @@ func (st *foreignStream) recv(msg any, _ bool) error {
 	if st.broken == nil {
 		if why := st.over(); why != nil {
 			st.broken = why
-		} else if err := st.carrier.Recv(msg); err != nil {
+		} else if err := st.take(msg); err != nil {
 			st.broken = st.told(err)
 		}
 	}
 	return st.broken
+}
+
+func (st *foreignStream) take(msg any) error {
+	st.inRecv.Store(true)
+	defer st.inRecv.Store(false) // also after a panic of a codec
+	err := st.carrier.Recv(msg)
+	if err == nil {
+		st.received.Add(1)
+	}
+	return err
 }
 
 // told returns an error of the carrier as one for the handler.

@@ -35,14 +35,15 @@ type receiving struct {
 	mu sync.Mutex // guards the fields below; locked after taking, never with the connection's
 
 	in      bufpool.Records
-	left    int64 // credit that the peer still has
-	widened int64 // credit that the peer got beyond the initial window
-	grown   int64 // part of widened that the peer got because the reader is fast
-	unread  int64 // bytes of DATA not yet counted as read for the connection
-	waits   bool  // a Recv waits on wake
-	inside  bool  // the last piece was not the end of its message
-	packed  uint8 // the compression of that message
-	ended   bool  // nothing more arrives
+	left    int64  // credit that the peer still has
+	widened int64  // credit that the peer got beyond the initial window
+	grown   int64  // part of widened that the peer got because the reader is fast
+	arrived uint64 // whole messages
+	unread  int64  // bytes of DATA not yet counted as read for the connection
+	waits   bool   // a Recv waits on wake
+	inside  bool   // the last piece was not the end of its message
+	packed  uint8  // the compression of that message
+	ended   bool   // nothing more arrives
 	// The result of Recv after the last message once ended is set: io.EOF, or why the stream
 	// failed.
 	end      error
@@ -116,6 +117,8 @@ func (st *stream) acceptLocked(h wire.Header, body []byte) error {
 	var flags byte
 	if st.inside {
 		flags = recordMore
+	} else {
+		st.arrived++
 	}
 	if compression != 0 {
 		flags |= recordPacked
@@ -454,6 +457,7 @@ func (st *stream) put(payload []byte, packed bool) {
 		flags = recordPacked
 	}
 	st.in.Append(payload, flags)
+	st.arrived = 1
 	st.spent = -int64(len(payload)) - st.conn.head
 	st.fresh = st.spent
 }

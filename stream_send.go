@@ -19,16 +19,18 @@ type sending struct {
 	wake chan struct{} // wakes the Send that waits
 
 	// Guarded by the connection's mu.
-	credit  int64 // bytes of DATA bodies that may still be sent
-	place   place
-	quantum int    // bytes that may be appended although other streams are queued
-	wants   int    // room for a frame that a queued Send needs
-	keeps   int    // this stream's part of the connection's pledged or held bytes
-	round   uint64 // round in which keeps is valid
-	habit   int    // bytes appended since the stream was last called
-	partial bool   // the last piece was not the end of its message
-	closed  bool   // END was sent
-	over    error  // why nothing more can be sent
+	credit   int64 // bytes of DATA bodies that may still be sent
+	place    place
+	quantum  int    // bytes that may be appended although other streams are queued
+	wants    int    // room for a frame that a queued Send needs
+	keeps    int    // this stream's part of the connection's pledged or held bytes
+	round    uint64 // round in which keeps is valid
+	habit    int    // bytes appended since the stream was last called
+	sent     uint64 // whole messages
+	waitsFor sendWait
+	partial  bool  // the last piece was not the end of its message
+	closed   bool  // END was sent
+	over     error // why nothing more can be sent
 }
 
 // place is the position of a Send that waits for its turn.
@@ -38,6 +40,15 @@ const (
 	placeNone   place = iota
 	placeQueued       // in the connection's queue
 	placeCalled       // taken from the queue: its turn has come
+)
+
+// sendWait is what a Send waits for.
+type sendWait uint8
+
+const (
+	waitNone   sendWait = iota
+	waitCredit          // credit of the stream
+	waitConn            // its turn on the connection
 )
 
 // wakeSender makes a Send that waits check again. It has no effect on one that does not wait.
@@ -134,7 +145,9 @@ func (st *stream) sendPiece(message []byte, compression uint8, more bool) (n int
 	st.quantum -= size
 	st.habit += size
 	st.useLocked(wire.HeaderSize + size)
-	st.partial = flags != 0
+	if st.partial = flags != 0; !st.partial {
+		st.sent++
+	}
 	s.nextLocked()
 	w.flushInBackgroundLocked()
 	return n, nil
@@ -145,7 +158,7 @@ func (st *stream) sendPiece(message []byte, compression uint8, more bool) (n int
 // unless part of its quantum is left.
 func (st *stream) awaitTurnLocked(need int64, frame int) error {
 	s := st.conn
-	for {
+	for ; ; st.waitsFor = waitNone {
 		if err := st.sendableLocked(); err != nil {
 			st.leaveLocked()
 			return err
@@ -178,6 +191,9 @@ func (st *stream) awaitTurnLocked(need int64, frame int) error {
 			st.useLocked(st.keptLocked())
 			s.queue = slices.Insert(s.queue, at, st)
 			st.place, st.wants = placeQueued, frame
+		}
+		if st.waitsFor = waitConn; st.credit < need {
+			st.waitsFor = waitCredit
 		}
 		s.w.mu.Unlock()
 		<-st.sending.wake

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // anyStream is a stream on either side, whatever carries its messages: Anser's own frames, or
@@ -33,6 +34,7 @@ type stream struct {
 	ctx        context.Context
 	side       streamSide
 	packing    *streamPacking // nil: messages are not compressed
+	born       mono.Time      // time at which it was opened
 	sending
 	receiving
 }
@@ -40,7 +42,7 @@ type stream struct {
 // newStream returns a stream with the initial credit of its connection. The caller fills in the
 // fields of its side.
 func newStream(s *streams, side streamSide, cd codec.Codec, limit int) *stream {
-	st := &stream{conn: s, side: side, codec: cd, limit: limit}
+	st := &stream{conn: s, side: side, codec: cd, limit: limit, born: mono.Now()}
 	_, st.raw = cd.(codec.Raw)
 	st.sending.wake, st.receiving.wake = make(chan struct{}, 1), make(chan struct{}, 1)
 	st.credit = int64(s.peer.StreamWindow)

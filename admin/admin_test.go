@@ -114,7 +114,7 @@ func (s *site) get(t *testing.T, path string, header ...string) (status int, bod
 	return answer.StatusCode, string(text), answer.Header
 }
 
-var pages = []string{"/", "/methods", "/connections", "/clients", "/registries", "/failures", "/slow", "/options", "/method?side=server&name=Arith.Mul"}
+var pages = []string{"/", "/methods", "/connections", "/streams", "/clients", "/registries", "/failures", "/slow", "/options", "/method?side=server&name=Arith.Mul"}
 
 // Every page has its three forms, by the suffix or the header, and nothing of a request in it.
 func TestPagesHaveThreeForms(t *testing.T) {
@@ -138,7 +138,7 @@ func TestPagesHaveThreeForms(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
-	for _, path := range []string{"/nothing", "/methods.xml", "/all.html", "/methods/more", "/debug", "/debug/pprof/none", "/flight/", "/methods.json?conns=x"} {
+	for _, path := range []string{"/nothing", "/methods.xml", "/all.html", "/methods/more", "/debug", "/debug/pprof/none", "/flight/", "/methods.json?conns=x", "/methods.json?streams=-1", "/methods.json?streams=1000000"} {
 		if status, body, _ := s.get(t, path); status != http.StatusNotFound && status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", path, status, body)
 		}

@@ -25,6 +25,7 @@ const (
 	ofServed // the methods of servers
 	ofClients
 	ofConns
+	ofStreams
 	ofOptions
 	ofFailures
 	ofSlow
@@ -35,8 +36,11 @@ const (
 	ofTrace parts = 1 << 20 // of the trace that a request asks for
 )
 
-// document returns the parts of the document, with up to conns connections of each side.
-func (p *Page) document(want parts, conns int) *Document {
+// bounds limit the lists of each side.
+type bounds struct{ conns, streams int }
+
+// document returns the parts of the document.
+func (p *Page) document(want parts, most bounds) *Document {
 	now, before := p.samples.look()
 	d := newDifference(now, before)
 	doc := &Document{Format: Format, Time: now.Time, Process: p.process(now, before)}
@@ -78,7 +82,7 @@ func (p *Page) document(want parts, conns int) *Document {
 			doc.Process.Services = append(doc.Process.Services, a.Instance.Service)
 		}
 		if want&ofServers != 0 {
-			doc.Servers = append(doc.Servers, serverOf(s, want, conns))
+			doc.Servers = append(doc.Servers, serverOf(s, want, most))
 		}
 	}
 	slices.Sort(doc.Process.Services)
@@ -90,7 +94,7 @@ func (p *Page) document(want parts, conns int) *Document {
 			if t == nil {
 				t = new(tally)
 			}
-			doc.Clients = append(doc.Clients, clientOf(c, &statuses[i], t.recent(d), want, conns))
+			doc.Clients = append(doc.Clients, clientOf(c, &statuses[i], t.recent(d), want, most))
 		}
 		slices.SortStableFunc(doc.Clients, func(a, b Client) int { return strings.Compare(a.Target, b.Target) })
 	}
@@ -148,7 +152,7 @@ func side(server bool) string {
 	return "client"
 }
 
-func serverOf(s *anser.Server, want parts, conns int) Server {
+func serverOf(s *anser.Server, want parts, most bounds) Server {
 	st := s.Stats()
 	out := Server{
 		Conns: st.Conns, InFlight: st.InFlight, Streams: st.Streams, Waiting: st.Limits.Waiting, Accepted: st.Accepted,
@@ -168,8 +172,12 @@ func serverOf(s *anser.Server, want parts, conns int) Server {
 		}
 	}
 	if want&ofConns != 0 {
-		list, _ := s.Conns(conns)
+		list, _ := s.Conns(most.conns)
 		out.Connections = connsOf(list)
+	}
+	if want&ofStreams != 0 {
+		list, all := s.Streams(most.streams)
+		out.OpenStreams, out.Streams = streamsOf(list), int64(all)
 	}
 	if want&ofOptions != 0 {
 		out.Options = optionsOf(s.Options())
@@ -190,7 +198,7 @@ func servedOf(m *anser.MethodStatus, st anser.MethodStats) ServedMethod {
 	}
 }
 
-func clientOf(c *anser.Client, st *anser.ClientStatus, recent *Recent, want parts, conns int) Client {
+func clientOf(c *anser.Client, st *anser.ClientStatus, recent *Recent, want parts, most bounds) Client {
 	out := Client{
 		Target: st.Target, Service: st.Service, Recent: recent, Updated: st.Updated, Saved: st.Saved, Trouble: message(st.Trouble), Since: st.Since,
 		Subset: st.Subset, Failback: st.Failback.Waiting, Ignored: st.Ignored,
@@ -210,10 +218,14 @@ func clientOf(c *anser.Client, st *anser.ClientStatus, recent *Recent, want part
 			out.Rules.Text = json.RawMessage(r.Text)
 		}
 	}
-	list, all := c.Conns(conns)
+	list, all := c.Conns(most.conns)
 	out.Conns = all
 	if want&ofConns != 0 {
 		out.Connections = connsOf(list)
+	}
+	if want&ofStreams != 0 {
+		list, all := c.Streams(most.streams)
+		out.OpenStreams, out.Streams = streamsOf(list), all
 	}
 	if want&ofOptions != 0 {
 		out.Options = optionsOf(c.Options())

@@ -142,7 +142,8 @@ type Server struct {
 	Memory          int64            `json:"memory"` // bytes of large requests held now
 
 	Methods       []ServedMethod `json:"methods,omitempty"`
-	Connections   []Conn         `json:"connections,omitempty"` // the busiest ones
+	Connections   []Conn         `json:"connections,omitempty"`  // the busiest ones
+	OpenStreams   []Stream       `json:"open_streams,omitempty"` // the oldest ones
 	Options       []OptionValue  `json:"options,omitempty"`
 	Announcements []Announcement `json:"announcements,omitempty"`
 }
@@ -190,6 +191,23 @@ type Conn struct {
 	Quiet     time.Duration `json:"quiet"`             // since the last bytes arrived
 }
 
+// Stream describes an open stream. Over another protocol than Anser's, Received are the messages
+// that the handler has received, and there is no credit.
+type Stream struct {
+	Method        string        `json:"method"`
+	Kind          string        `json:"kind,omitempty"` // "client", "server" or "both" send any number; "" is not known
+	Peer          string        `json:"peer"`
+	Local         string        `json:"local,omitempty"`
+	Protocol      string        `json:"protocol,omitempty"`
+	Identity      string        `json:"identity,omitempty"` // subject of the client
+	Age           time.Duration `json:"age"`
+	Sent          uint64        `json:"sent"`                     // messages
+	Received      uint64        `json:"received"`                 // messages that have arrived
+	SendCredit    int64         `json:"send_credit,omitempty"`    // bytes that may be sent now
+	ReceiveCredit int64         `json:"receive_credit,omitempty"` // bytes that the peer may send now
+	Waits         []string      `json:"waits,omitempty"`          // what Send and Recv wait for, for people
+}
+
 // OptionValue is an option in force.
 type OptionValue struct {
 	Name    string `json:"name"`
@@ -227,6 +245,8 @@ type Client struct {
 
 	Connections []Conn        `json:"connections,omitempty"` // the busiest ones
 	Conns       int           `json:"conns"`
+	OpenStreams []Stream      `json:"open_streams,omitempty"` // the oldest ones
+	Streams     int           `json:"streams,omitempty"`
 	Options     []OptionValue `json:"options,omitempty"`
 }
 

@@ -147,7 +147,7 @@ func (p *Page) serveFlight(w http.ResponseWriter, r *http.Request, name string) 
 	}
 	if name == "" {
 		if formOf(r) == "html" {
-			p.view(&flightPage, p.document(0, 0), []section{f.section()}).serveHTML(w)
+			p.view(&flightPage, p.document(0, bounds{}), []section{f.section()}).serveHTML(w)
 			return
 		}
 		f.serveList(w)

@@ -31,6 +31,7 @@ var pages = [...]page{
 	{"", "Overview", ofMethods | ofServers | ofClients | ofFailures, overview},
 	{"methods", "Methods", ofMethods | ofServers | ofServed, methodsPage},
 	{"connections", "Connections", ofServers | ofClients | ofConns, connectionsPage},
+	{"streams", "Streams", ofServers | ofClients | ofStreams, streamsPage},
 	{"clients", "Clients", ofClients | ofMethods, clientsPage},
 	{"registries", "Registries and rules", ofServers | ofClients | ofRules, registriesPage},
 	{"failures", "Failures", ofFailures, failuresPage},
@@ -165,14 +166,14 @@ func (p *Page) servePage(w http.ResponseWriter, r *http.Request, name string) {
 		http.Error(w, fmt.Sprintf("404 no page has the form %q: use .html, .txt or .json", form), http.StatusNotFound)
 		return
 	}
-	conns := defaultConns
-	if text := r.URL.Query().Get("conns"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n > maxConns {
-			http.Error(w, fmt.Sprintf("400 conns=%q: want a number from 0 to %d", text, maxConns), http.StatusBadRequest)
+	var most bounds
+	for name, n := range map[string]*int{"conns": &most.conns, "streams": &most.streams} {
+		var ok bool
+		text := r.URL.Query().Get(name)
+		if *n, ok = listed(text); !ok {
+			http.Error(w, fmt.Sprintf("400 %s=%.40q: want a number from 0 to %d", name, text, maxListed), http.StatusBadRequest)
 			return
 		}
-		conns = n
 	}
 	trace := r.URL.Query().Get("id")
 	if at.parts == ofTrace && !isTraceID(trace) {
@@ -182,7 +183,7 @@ func (p *Page) servePage(w http.ResponseWriter, r *http.Request, name string) {
 	if at.parts != ofTrace {
 		p.await(r)
 	}
-	doc := p.document(at.parts, conns)
+	doc := p.document(at.parts, most)
 	if at.parts == ofTrace {
 		doc.Trace = &Calls{Calls: p.meter.Trace(trace)}
 	}
@@ -214,9 +215,18 @@ func (p *Page) view(at *page, doc *Document, sections []section) *view {
 }
 
 const (
-	defaultConns = 100
-	maxConns     = 100_000
+	defaultListed = 100
+	maxListed     = 100_000
 )
+
+// listed returns how many connections or streams a viewer asks for.
+func listed(text string) (n int, ok bool) {
+	if text == "" {
+		return defaultListed, true
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0 && n <= maxListed
+}
 
 // formOf returns the form that the header Accept asks for: "html", "json", or "txt" for curl.
 func formOf(r *http.Request) string {

@@ -28,7 +28,7 @@ func (p *Page) serveProfile(w http.ResponseWriter, r *http.Request, path string)
 	switch name {
 	case "":
 		if formOf(r) == "html" && strings.HasSuffix(path, "/") {
-			p.view(&profilesPage, p.document(0, 0), []section{profilesSection()}).serveHTML(w)
+			p.view(&profilesPage, p.document(0, bounds{}), []section{profilesSection()}).serveHTML(w)
 			return
 		}
 		serveProfiles(w)

@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/anser-rpc/anser"
+)
+
+// What a stream waits for.
+const (
+	waitsForCredit  = "the peer to receive"
+	waitsForConn    = "its turn to send"
+	waitsForMessage = "a message of the peer"
+)
+
+func streamsOf(list []anser.StreamStatus) (out []Stream) {
+	for i := range list {
+		s := &list[i]
+		v := Stream{
+			Method: s.Method, Kind: kindOf(s), Peer: cmp.Or(s.Address, text(s.Addr)), Local: text(s.Local), Protocol: s.Protocol, Age: s.Age,
+			Sent: s.Sent, Received: s.Received, SendCredit: s.SendCredit, ReceiveCredit: s.ReceiveCredit,
+		}
+		if s.Identity != nil {
+			v.Identity = s.Identity.Subject
+		}
+		switch {
+		case s.WaitsForCredit:
+			v.Waits = append(v.Waits, waitsForCredit)
+		case s.WaitsForConn:
+			v.Waits = append(v.Waits, waitsForConn)
+		}
+		if s.WaitsForMessage {
+			v.Waits = append(v.Waits, waitsForMessage)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// kindOf returns the name of the kind of a stream, or "" if it is not known.
+func kindOf(s *anser.StreamStatus) string {
+	switch {
+	case s.ClientStream && s.ServerStream:
+		return "both"
+	case s.ClientStream:
+		return "client"
+	case s.ServerStream:
+		return "server"
+	}
+	return ""
+}
+
+func streamsPage(d *Document, _ url.Values) (list []section) {
+	for i := range d.Servers {
+		v := &d.Servers[i]
+		list = append(list, streamsSection("Server "+cmp.Or(strings.Join(v.Addresses, ", "), "that does not listen"), v.OpenStreams, int(v.Streams)))
+	}
+	for i := range d.Clients {
+		c := &d.Clients[i]
+		list = append(list, streamsSection("Client of "+c.Target, c.OpenStreams, c.Streams))
+	}
+	if len(list) == 0 {
+		list = append(list, section{Title: "Streams", Empty: "The meter has neither a server nor a client."})
+	}
+	return list
+}
+
+func streamsSection(title string, streams []Stream, all int) section {
+	s := section{
+		Title: title, Empty: "No open streams.",
+		Columns: columns("Method", "Kind", "Peer", "Protocol", "Identity", ">Age", ">Sent", ">Received", ">May send", ">Peer may send", "Waits for"),
+	}
+	if len(streams) < all {
+		s.Note = fmt.Sprintf("%d of %d, the oldest first; ?streams=N shows more.", len(streams), all)
+	}
+	for i := range streams {
+		v := &streams[i]
+		credit := func(n int64) cell {
+			if v.Protocol != "anser" {
+				return dim("–")
+			}
+			return plain(size(float64(max(n, 0))))
+		}
+		waits := dim("nothing")
+		if len(v.Waits) > 0 {
+			waits = plain(strings.Join(v.Waits, ", "))
+		}
+		s.Rows = append(s.Rows, []cell{
+			{Text: v.Method, Key: fmt.Sprint(v.Method, " ", v.Local, " ", v.Peer, " ", i)},
+			plain(v.Kind), plain(v.Peer), plain(v.Protocol), plain(v.Identity), plain(span(v.Age)),
+			number(v.Sent, ""), number(v.Received, ""), credit(v.SendCredit), credit(v.ReceiveCredit), waits,
+		})
+	}
+	return s
+}
