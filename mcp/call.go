@@ -50,6 +50,24 @@ func (at *session) tools(ctx context.Context) ([]*tool, error) {
 	}), nil
 }
 
+// listed is tools for a caller that calls none of them.
+func (at *session) listed(ctx context.Context) ([]*tool, error) {
+	if err := at.count(); err != nil {
+		return nil, err
+	}
+	return at.tools(ctx)
+}
+
+// count counts a request that is not the call of a method.
+func (at *session) count() error {
+	if c, ok := at.source.(Counter); ok {
+		if err := c.Count(); err != nil {
+			return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "list the methods: " + err.Error()}
+		}
+	}
+	return nil
+}
+
 // list answers tools/list.
 func (at *session) list(ctx context.Context, q *sdk.ListToolsRequest) (sdk.Result, error) {
 	if q.Params != nil && q.Params.Cursor != "" {
@@ -60,9 +78,9 @@ func (at *session) list(ctx context.Context, q *sdk.ListToolsRequest) (sdk.Resul
 	out.CacheScope = "private"
 	if at.server.o.Compact {
 		out.Tools = compactTools
-		return out, nil
+		return out, at.count()
 	}
-	tools, err := at.tools(ctx)
+	tools, err := at.listed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +114,9 @@ func (at *session) find(ctx context.Context, name string) (sdk.ToolHandler, erro
 
 func (at *session) unknown(name string) error {
 	at.server.counts.unknown.Add(1)
+	if err := at.count(); err != nil {
+		return err
+	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q: tools/list has those that you may call", name)}
 }
 

@@ -108,7 +108,7 @@ func (at *session) search(ctx context.Context, q *sdk.CallToolRequest) (*sdk.Cal
 			return at.invalid(fmt.Errorf("the limit %d is not in the range from 1 to 100", limit)), nil
 		}
 	}
-	tools, err := at.tools(ctx)
+	tools, err := at.listed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +138,9 @@ func (at *session) describe(ctx context.Context, q *sdk.CallToolRequest) (*sdk.C
 	t, _, refused, err := at.named(ctx, q, "method")
 	if t == nil {
 		return refused, err
+	}
+	if err := at.count(); err != nil {
+		return nil, err
 	}
 	return value(described{t.method.FullName(), t.sdk.Description, t.sdk.InputSchema, t.sdk.OutputSchema, t.sdk.Annotations})
 }
@@ -169,6 +172,9 @@ func (at *session) named(ctx context.Context, q *sdk.CallToolRequest, may ...str
 		}
 	}
 	at.server.counts.unknown.Add(1)
+	if err := at.count(); err != nil {
+		return nil, nil, nil, err
+	}
 	r := text(fmt.Sprintf("there is no method %q that you may call: %s finds methods", *a.Method, searchName))
 	r.IsError = true
 	return nil, nil, r, nil

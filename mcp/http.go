@@ -121,6 +121,9 @@ func (p *onPort) Methods(context.Context) ([]*Method, error) {
 	return slices.DeleteFunc(list, func(m *Method) bool { return m.Service == "" && behind[m.Name] }), nil
 }
 
+// Count implements [Counter].
+func (p *onPort) Count() error { return p.caller.Count() }
+
 // Call implements [Source].
 func (p *onPort) Call(ctx context.Context, m *Method, message json.RawMessage, each func(json.RawMessage) error) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -38,7 +38,14 @@ type listed struct {
 
 // servePage shows the tools of the caller to a person.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request, source Source) {
-	tools, err := (&session{server: s, source: source}).tools(r.Context())
+	at := &session{server: s, source: source}
+	if c, ok := source.(Counter); ok {
+		if err := c.Count(); err != nil {
+			protocols.WriteError(w, err)
+			return
+		}
+	}
+	tools, err := at.tools(r.Context())
 	if err != nil {
 		protocols.WriteError(w, err)
 		return

@@ -73,7 +73,7 @@ type listedService struct {
 
 // services returns the services with the methods of the caller.
 func (at *session) services(ctx context.Context) (any, error) {
-	tools, err := at.tools(ctx)
+	tools, err := at.listed(ctx)
 	if err != nil {
 		return nil, err
 	}

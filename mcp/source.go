@@ -21,6 +21,12 @@ type Source interface {
 	Call(ctx context.Context, m *Method, message json.RawMessage, each func(json.RawMessage) error) (json.RawMessage, error)
 }
 
+// A Counter is a [Source] that counts the lists of its methods. Count returns an error if the
+// caller has asked for too many. A call of a tool counts by itself, as a call of its method.
+type Counter interface {
+	Count() error
+}
+
 // Method is a method that can be a tool. It must not be changed once a [Source] has returned it.
 type Method struct {
 	// Service is the name of the service in the registry, if there are several or a gateway is in

@@ -61,6 +61,15 @@ func (c *Caller) Methods() ([]anser.MethodType, error) {
 	return list, nil
 }
 
+// Count counts a list of methods that the client has asked for as a call of Anser.Methods, and
+// returns an error if a limit of the server refuses it; see [anser.ProtocolConn.ListMethods].
+func (c *Caller) Count() error {
+	if _, fault := c.conn.ListMethods(); fault != nil {
+		return fault
+	}
+	return nil
+}
+
 // Schema returns the contract of a method: see [anser.MethodType.Schema]. That of a method with
 // protobuf messages and no contract is made from their descriptors. It is nil for a method that is
 // not called in JSON.

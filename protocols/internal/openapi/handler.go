@@ -82,7 +82,7 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) {
 	pc, fault := c.Login(r.Header.Get("Authorization"))
 	var list []anser.MethodType
 	if fault == nil {
-		list, fault = pc.Methods()
+		list, fault = pc.ListMethods()
 	}
 	if fault != nil {
 		exchange.Fail(w, fault)

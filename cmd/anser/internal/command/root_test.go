@@ -26,6 +26,11 @@ func TestHelp(t *testing.T) {
 	}
 	run(t, "demos").expect(t, 2, `unknown command "demos" for "anser": did you mean demo?`)
 	run(t, "hep").expect(t, 2, `unknown command "hep" for "anser": did you mean help?`)
+	for _, far := range [][]string{{"foo"}, {"help", "foo"}} {
+		if r := run(t, far...); r.code != 2 || strings.Contains(r.err, "did you mean") {
+			t.Errorf("%q: %d %s", far, r.code, r.err)
+		}
+	}
 	run(t, "rules", "gte", "arith").expect(t, 2, `unknown command "gte" for "anser rules": did you mean get?`)
 	run(t, "rules", "zzzz", "arith").expect(t, 2, `unknown command "zzzz" for "anser rules": use one of delete, diff, dry-run, get, history, rollback, set`)
 	run(t, "file", "lst", "store").expect(t, 2, `unknown command "lst" for "anser file"`)

@@ -1,0 +1,42 @@
+package anser
+
+import "github.com/anser-rpc/anser/internal/mono"
+
+// ListMethods is [ProtocolConn.Methods] for a list that the client has asked for. It counts as a
+// call of Anser.Methods: the observers of requests, such as limits of the calls of each caller,
+// learn about it and may refuse it. The error is then theirs.
+func (p *ProtocolConn) ListMethods() ([]MethodType, *Error) {
+	list, fault := p.Methods()
+	if fault == nil {
+		fault = p.observeList()
+	}
+	if fault != nil {
+		return nil, fault
+	}
+	return list, nil
+}
+
+// observeList passes a list of methods to the observers of requests and replies.
+func (p *ProtocolConn) observeList() (fault *Error) {
+	s := p.conn.server
+	if !s.o.observers.followMessages() {
+		return nil
+	}
+	m, _ := s.table.find(MethodsName, false)
+	if m == nil { // with NoDescribe there is nothing to list
+		return nil
+	}
+	k := p.newCall(&ProtocolRequest{Method: m.name, Priority: Normal}, m, nil, mono.Now())
+	defer k.ctx.finish()
+	defer func() {
+		if recover() != nil {
+			fault = refusal(Internal, "an observer panicked on a list of methods")
+		}
+	}()
+	if fault = s.observeRequest(k.ctx, 0); fault != nil {
+		s.countRefusal(m, fault)
+	}
+	k.fault = fault
+	s.observeReply(k.ctx, nil)
+	return fault
+}
