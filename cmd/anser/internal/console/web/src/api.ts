@@ -217,6 +217,8 @@ export interface Session {
 	login: "none" | "local" | "oidc" | "proxy";
 	csrf: string;
 	changes: boolean;
+	read_only?: string; // why nobody may change anything
+	log_in?: { method: string; path: string };
 	version: string;
 	started: string;
 }

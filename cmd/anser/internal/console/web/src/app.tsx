@@ -1,15 +1,18 @@
 // The frame of all pages: navigation, search, the state of the connection, colours and language.
 import { Component, type ReactNode, Suspense, lazy, useEffect, useRef, useState } from "react";
 import { clock, zone } from "./format";
+import { change, needsLogin, refreshSession, useViewer } from "./session";
 import { type Route, href, useRoute } from "./route";
 import { type Theme, setLanguage, setTheme, useSettings, useText } from "./settings";
-import { useStore } from "./store";
+import { reconnect, useStore } from "./store";
 import { Icon, Wait } from "./ui";
-import { CallsPage, ChangesPage, ConnectionsPage, InstancesView, Method, Overview, RegistriesPage, Service, ServicesPage, Trace } from "./views/pages";
+import { AuditPage, CallsPage, CanariesPage, ChangesPage, ConnectionsPage, InstancesView, LoginPage, Method, Overview, RegistriesPage, Service, ServicesPage, Trace } from "./views/pages";
 
 const Palette = lazy(() => import("./palette"));
 
-const pages = ["", "services", "instances", "calls", "changes", "registries", "connections"] as const;
+const pages = ["", "services", "instances", "calls", "changes", "registries", "connections", "canaries", "audit"] as const;
+
+const names: Record<string, "auditLog"> = { audit: "auditLog" };
 
 function view({ path }: Route): ReactNode {
 	const [first = "", second, third] = path;
@@ -24,6 +27,8 @@ function view({ path }: Route): ReactNode {
 		case "changes": return <ChangesPage />;
 		case "registries": return <RegistriesPage />;
 		case "connections": return <ConnectionsPage />;
+		case "canaries": return <CanariesPage />;
+		case "audit": return <AuditPage />;
 	}
 	return <Nowhere />;
 }
@@ -37,6 +42,7 @@ export function App() {
 	const t = useText();
 	const route = useRoute();
 	const lost = useStore((s) => s.lost), loaded = useStore((s) => s.loaded);
+	const viewer = useViewer(), out = needsLogin(viewer);
 	const [searching, setSearching] = useState(false);
 	const main = useRef<HTMLElement>(null);
 	const here = route.path.join("/");
@@ -66,16 +72,17 @@ export function App() {
 				<Connection />
 				<ThemeButton />
 				<LanguageButton />
+				<User />
 			</header>
 			<nav className="rail" aria-label={t.pages}>
 				{pages.map((p) => {
 					const id = p || "overview", current = (route.path[0] ?? "") === p;
-					return <a key={id} href={href(p ? [p] : [])} aria-current={current ? "page" : undefined}><Icon name={id} /><span>{t[id as "overview"]}</span></a>;
+					return <a key={id} href={href(p ? [p] : [])} aria-current={current ? "page" : undefined}><Icon name={id} /><span>{t[names[id] ?? (id as "overview")]}</span></a>;
 				})}
 			</nav>
 			<main id="main" ref={main} tabIndex={-1}>
-				{lost ? <Lost /> : null}
-				<Guard key={here} text={t.broken} reload={t.reload}>{loaded ? <Suspense fallback={<Wait />}>{view(route)}</Suspense> : lost ? null : <Wait />}</Guard>
+				{lost && !out ? <Lost /> : null}
+				<Guard key={here + out} text={t.broken} reload={t.reload}>{out ? <Suspense fallback={<Wait />}><LoginPage again={reconnect} /></Suspense> : loaded ? <Suspense fallback={<Wait />}>{view(route)}</Suspense> : lost ? null : <Wait />}</Guard>
 			</main>
 			{searching ? <Suspense fallback={null}><Palette close={() => setSearching(false)} /></Suspense> : null}
 		</div>
@@ -119,6 +126,17 @@ function Connection() {
 			<i className="lamp" aria-hidden="true" /><span className="word">{lost ? t.lost : time ? t.live : t.connecting}</span>
 			{time ? <time dateTime={time}>{clock(time)} <span className="zone">{zone()}</span></time> : null}
 		</p>
+	);
+}
+
+// User names the viewer, if the console knows users.
+function User() {
+	const t = useText();
+	const { session } = useViewer();
+	if (!session?.user || session.login === "none") return null;
+	return (
+		<span className="user" title={`${session.user}: ${t.roles[session.role] ?? session.role}`}><Icon name="user" /><span className="word">{session.user}</span>
+			{session.login === "proxy" ? null : <button type="button" className="quiet" onClick={() => change("POST", "logout").finally(refreshSession)}>{t.logOut}</button>}</span>
 	);
 }
 

@@ -6,7 +6,6 @@ import "./style.css";
 
 const root = document.getElementById("root");
 if (root) {
-	refreshSession();
-	follow();
+	refreshSession().then(follow);
 	createRoot(root).render(<App />);
 }

@@ -14,7 +14,7 @@ interface Entry {
 function useActions(): Entry[] {
 	const t = useText();
 	const { language } = useSettings();
-	const pages: [string, string[]][] = [[t.overview, []], ...(["services", "instances", "calls", "changes", "registries", "connections"] as const).map((p): [string, string[]] => [t[p], [p]])];
+	const pages: [string, string[]][] = [[t.overview, []], ...(["services", "instances", "calls", "changes", "registries", "connections", "canaries"] as const).map((p): [string, string[]] => [t[p], [p]]), [t.auditLog, ["audit"]]];
 	return [
 		...pages.map(([name, path]) => ({ kind: "page", name, run: () => go(href(path)) })),
 		...(["system", "light", "dark"] as Theme[]).map((theme) => ({ kind: "action", name: t.useTheme(t.themes[theme]), run: () => setTheme(theme) })),
@@ -48,6 +48,9 @@ export default function Palette({ close }: { close: () => void }) {
 	const wanted = text.trim().toLowerCase();
 	const list: Entry[] = [
 		...(wanted ? found.slice(0, 30).map((f) => ({ kind: f.kind, name: f.name, run: () => go(hrefOf(f.url)) })) : []),
+		...(wanted ? found.filter((f) => f.kind === "service").slice(0, 5).flatMap((f) => ([["rules", t.rules], ["canary", t.canaryAndFaults], ["try", t.tryMethod]] as const).map(([tab, name]) => (
+			{ kind: "action", name: `${f.name}: ${name}`, run: () => go(href(["services", f.name], { tab })) }
+		))) : []),
 		...actions.filter((a) => a.name.toLowerCase().includes(wanted)),
 	];
 	const chosen = Math.min(at, list.length - 1);

@@ -40,6 +40,12 @@ function set(next: Viewer): void {
 // needsLogin reports whether the console shows nothing without a login.
 export const needsLogin = (v: Viewer): boolean => v.session !== null && v.session.user === "" && v.session.login !== "none";
 
+// loggedOut reports whether the viewer must log in first.
+export const loggedOut = (): boolean => needsLogin(viewer);
+
+// currentToken is what the headers of a change need.
+export const currentToken = (): string => viewer.session?.csrf ?? "";
+
 // change sends a change. A token that is over is renewed once.
 export async function change<T>(method: string, path: string, body?: unknown): Promise<T> {
 	const send = () => ask<T>(path, {

@@ -1,7 +1,7 @@
 // The present of the system, from one stream of events. Components subscribe to the part that they show.
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { ApiError, ask, type Change, type Edge, type Processes, type Registry, type Service, type System, type Update } from "./api";
-import { refreshSession } from "./session";
+import { loggedOut, refreshSession } from "./session";
 
 export interface State {
 	loaded: boolean;
@@ -78,6 +78,8 @@ function lose(): void {
 
 function open(): void {
 	source?.close();
+	source = null;
+	if (loggedOut()) return;
 	const s = new EventSource("api/events");
 	source = s;
 	s.addEventListener("system", (e) => {
@@ -93,9 +95,14 @@ function open(): void {
 	});
 	s.onerror = () => {
 		lose();
-		refreshSession();
+		refreshSession().then(() => loggedOut() && s.close()); // the session may have ended
 		if (s.readyState === EventSource.CLOSED) setTimeout(() => source === s && open(), 2_000);
 	};
+}
+
+// reconnect begins anew, after a login.
+export function reconnect(): void {
+	open();
 }
 
 // follow begins to follow the system, and stops while nobody can see the page.

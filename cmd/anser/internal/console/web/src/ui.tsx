@@ -25,6 +25,7 @@ const paths: Record<string, string> = {
 	bad: "M4 4l8 8M12 4l-8 8",
 	warn: "M8 2L14.5 13.5h-13zM8 6.5v3M8 11.5v.01",
 	user: "M8 8a3 3 0 1 1 0-6a3 3 0 0 1 0 6zM2.5 14c0-3 2.5-4.5 5.5-4.5s5.5 1.5 5.5 4.5",
+	lock: "M4 7.5h8v6H4zM5.5 7.5V5a2.5 2.5 0 0 1 5 0v2.5",
 	play: "M5 3l8 5-8 5z",
 	stop: "M4 4h8v8H4z",
 };
@@ -107,7 +108,7 @@ export function Tiles({ list }: { list: { name: string; value: ReactNode; tone?:
 }
 
 export function Section({ title, aside, children, id }: { title: ReactNode; aside?: ReactNode; children: ReactNode; id?: string }) {
-	return <section id={id}><div className="head"><h2>{title}</h2>{aside}</div>{children}</section>;
+	return <section id={id}>{title ? <div className="head"><h2>{title}</h2>{aside}</div> : null}{children}</section>;
 }
 
 // Spark draws the last minute of rates.

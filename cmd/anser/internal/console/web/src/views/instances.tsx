@@ -65,7 +65,7 @@ function Grid({ list, means, by }: { list: Instance[]; means: Map<string, number
 	const find = (x: number, y: number) => places.squares.findIndex((s) => x >= s.x - 1 && x < s.x + places.size + 2 && y >= s.y - 1 && y < s.y + places.size + 2);
 	const text = (i: Instance) => t.instanceText(i.id, i.stale ? t.legend.stale : `${t.states[i.state]}, ${t.health[i.health]}`, rate(i.rate), span(i.p99));
 	return (
-		<div ref={box} className="grid">
+		<div className="grid"><div ref={box} className="squares">
 			<canvas ref={canvas} tabIndex={0} role="application" aria-label={`${t.allInstances}: ${list.length}. ${t.gridHint}`} title=""
 				onPointerMove={(e) => {
 					const size = e.currentTarget.getBoundingClientRect(), x = e.clientX - size.left, y = e.clientY - size.top, n = find(x, y);
@@ -86,6 +86,7 @@ function Grid({ list, means, by }: { list: Instance[]; means: Map<string, number
 				onBlur={() => { setTip(null); setAt(null); }} />
 			<p className="unseen" role="status">{chosen ? text(chosen.instance) : ""}</p>
 			{tip && chosen ? <Tip s={chosen} x={tip.x} y={tip.y + places.size + 6} width={width}>{text(chosen.instance)}{chosen.instance.why ? <small>{chosen.instance.why}</small> : null}</Tip> : null}
+			</div>
 			<Legend by={by} list={list} />
 		</div>
 	);

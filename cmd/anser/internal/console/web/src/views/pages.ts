@@ -9,5 +9,8 @@ export const InstancesView = lazy(() => import("./instances").then((m) => ({ def
 export const CallsPage = lazy(() => import("./calls").then((m) => ({ default: m.Calls })));
 export const Trace = lazy(() => import("./trace").then((m) => ({ default: m.TracePage })));
 export const ChangesPage = lazy(() => import("./changes").then((m) => ({ default: m.ChangesPage })));
+export const CanariesPage = lazy(() => import("../operate/canary").then((m) => ({ default: m.Canaries })));
+export const AuditPage = lazy(() => import("./audit").then((m) => ({ default: m.Audit })));
+export const LoginPage = lazy(() => import("./login").then((m) => ({ default: m.Login })));
 export const RegistriesPage = lazy(() => import("./registries").then((m) => ({ default: m.Registries })));
 export const ConnectionsPage = lazy(() => import("./connections").then((m) => ({ default: m.Connections })));

@@ -1,12 +1,16 @@
 // One service: figures over time, and its parts.
+import { Suspense, lazy, useState } from "react";
 import type { Edge, Instance, Method, ServiceDetail } from "../api";
 import { Charts } from "../charts/charts";
+import { useMay } from "../operate/common";
 import { bytes, clock, percent, rate, span } from "../format";
 import { href, useRoute } from "../route";
 import { useText } from "../settings";
 import { useApi } from "../store";
 import { Changes, type Column, InstanceState, Mark, Section, ServiceLink, ServiceState, Table, Tabs, Tiles, Wait, useRates } from "../ui";
 import { CallTable, useCalls } from "./calls";
+
+const RulesTab = lazy(() => import("../operate/rules")), CanaryTab = lazy(() => import("../operate/canary")), TryTab = lazy(() => import("../operate/try")), InstanceDialog = lazy(() => import("../operate/instance"));
 
 export function ServicePage({ name }: { name: string }) {
 	const t = useText();
@@ -29,10 +33,22 @@ export function ServicePage({ name }: { name: string }) {
 					{ name: t.rules, value: s.rules ? t.rulesVersion(s.rules) : t.noRules },
 				]} />
 			</div>
-			<Tabs name="tab" label={t.parts} list={[["", t.overview], ["instances", t.instances], ["calls", t.calls], ["changes", t.changes]]} />
-			{tab === "instances" ? <Instances list={d.instances} /> : tab === "calls" ? <ServiceCalls name={name} /> : tab === "changes" ? <Changes list={d.changes} /> : <Parts d={d} />}
+			<Tabs name="tab" label={t.parts} list={[["", t.overview], ["instances", t.instances], ["rules", t.rules], ["canary", t.canaryAndFaults], ["try", t.tryMethod], ["calls", t.calls], ["changes", t.changes]]} />
+			<Suspense fallback={<Wait />}>{tabOf(tab, d)}</Suspense>
 		</>
 	);
+}
+
+function tabOf(tab: string, d: ServiceDetail) {
+	switch (tab) {
+		case "instances": return <Section title=""><Instances list={d.instances} /></Section>;
+		case "rules": return <RulesTab service={d.service.name} />;
+		case "canary": return <CanaryTab detail={d} />;
+		case "try": return <TryTab detail={d} />;
+		case "calls": return <ServiceCalls name={d.service.name} />;
+		case "changes": return <Section title=""><Changes list={d.changes} /></Section>;
+	}
+	return <Parts d={d} />;
 }
 
 function Parts({ d }: { d: ServiceDetail }) {
@@ -97,8 +113,10 @@ export function useInstanceColumns(): Column<Instance>[] {
 function Instances({ list }: { list: Instance[] }) {
 	const t = useText();
 	const { query } = useRoute();
-	const columns = useInstanceColumns(), chosen = query.get("instance");
-	return <Table name="instances" label={t.instances} first="id" columns={columns} rows={list} rowKey={(i) => i.id} rowClass={(i) => (i.id === chosen ? "chosen" : i.stale ? "stale" : undefined)} />;
+	const why = useMay(), [changing, setChanging] = useState("");
+	const columns = useInstanceColumns(), chosen = query.get("instance"), open = list.find((i) => i.id === changing);
+	if (!why) columns.splice(2, 0, { id: "change", title: t.operate, cell: (i) => <button type="button" className="small" onClick={() => setChanging(i.id)} aria-label={`${t.change} ${i.id}`}>{t.change}</button> });
+	return <>{open ? <Suspense fallback={null}><InstanceDialog of={open} close={() => setChanging("")} /></Suspense> : null}<Table name="instances" label={t.instances} first="id" columns={columns} rows={list} rowKey={(i) => i.id} rowClass={(i) => (i.id === chosen ? "chosen" : i.stale ? "stale" : undefined)} /></>;
 }
 
 function Edges({ title, name, list, of, none }: { title: string; name: string; list: Edge[]; of: (e: Edge) => string; none: string }) {
