@@ -16,6 +16,9 @@ import (
 // defaultConsole is where the console listens if nothing else is said.
 const defaultConsole = "127.0.0.1:8980"
 
+// prometheusTokenVariable has the bearer token for Prometheus, if it needs one.
+const prometheusTokenVariable = "ANSER_PROMETHEUS_TOKEN"
+
 // consoleFlags are the flags of "anser console".
 type consoleFlags struct {
 	registry  sourceFlags
@@ -25,6 +28,7 @@ type consoleFlags struct {
 	audit     string
 	changes   bool
 	login     loginFlags
+	metrics   string // URL of a Prometheus
 }
 
 func newConsole(s streams) *cobra.Command {
@@ -65,6 +69,7 @@ Exit codes: 0 interrupted; 1 the console failed; 2 wrong use.`),
 	fs.StringVar(&f.url, "url", "", "URL at which browsers reach the console through a proxy, such as https://console.example.org/")
 	fs.StringVar(&f.cert, "tls-cert", "", "PEM file with the certificate of the console; it is read again when it changes")
 	fs.StringVar(&f.key, "tls-key", "", "PEM file with its key")
+	fs.StringVar(&f.metrics, "prometheus", "", "URL of the Prometheus that has what is older than an hour; its token is in $"+prometheusTokenVariable)
 	f.login.add(c)
 	return c
 }
@@ -108,6 +113,7 @@ func (f *consoleFlags) options(reg *target.Registry, pages []string) (o site.Opt
 		Listen: f.listen, Certificate: f.cert, Key: f.key, URL: f.url, Audit: f.audit, AllowChanges: f.changes,
 		Registry: site.Registry{Name: f.registry.url, Kind: kind, Resolver: reg.Resolver},
 		Pages:    pages, Token: os.Getenv(adminTokenVariable), Version: versionLine(), Dial: target.Caller(source),
+		Prometheus: f.metrics, PrometheusToken: os.Getenv(prometheusTokenVariable),
 	}
 	if f.audit != "" {
 		if _, err := reg.Store(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/collect"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/events"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/history"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/longhistory"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
 )
 
@@ -42,7 +43,9 @@ type Options struct {
 	// themselves.
 	Routes map[string]http.Handler
 	// Page serves the files of the page; nil means none.
-	Page   http.Handler
+	Page http.Handler
+	// Long has the series of more than an hour; nil means none.
+	Long   *longhistory.Source
 	Logger *slog.Logger
 }
 

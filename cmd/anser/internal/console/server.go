@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/events"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/history"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/longhistory"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
 )
 
@@ -218,9 +220,33 @@ func (c *Console) serveHistory(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer(w, encode(c.history.Heat(key, span)))
+	case c.o.Long != nil && isLong(span, time.Now()):
+		c.serveLong(w, r, key, span)
 	default:
 		answer(w, encode(c.history.Series(key, span)))
 	}
+}
+
+// isLong reports whether a range begins before what the console keeps.
+func isLong(r history.Range, now time.Time) bool {
+	return !r.From.IsZero() && now.Sub(r.From) > history.Span+history.Coarse
+}
+
+// serveLong answers with a series of Prometheus.
+func (c *Console) serveLong(w http.ResponseWriter, r *http.Request, key history.Key, span history.Range) {
+	if span.To.IsZero() {
+		span.To = time.Now()
+	}
+	series, err := c.o.Long.Series(r.Context(), key, span)
+	if _, wrong := errors.AsType[*longhistory.RangeError](err); wrong {
+		fail(w, &problem{http.StatusBadRequest, err.Error(), "use a shorter range"})
+		return
+	}
+	if err != nil {
+		fail(w, &problem{http.StatusBadGateway, model.Text(err.Error()), "look at Prometheus; the last hour is known without it"})
+		return
+	}
+	answer(w, encode(series))
 }
 
 func stepOf(text string) (time.Duration, error) {

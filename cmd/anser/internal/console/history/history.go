@@ -285,7 +285,7 @@ func (h *History) each(key Key, g grid, f func(i int, p point, t *heat)) {
 func (h *History) Series(key Key, r Range) *model.Series {
 	g := h.gridOf(r, time.Now())
 	out := &model.Series{
-		From: g.from, Step: g.step, Rate: make([]*float64, g.count), Failed: make([]*float64, g.count),
+		From: g.from, Step: g.step, Source: model.OfConsole, Rate: make([]*float64, g.count), Failed: make([]*float64, g.count),
 		P50: make([]*time.Duration, g.count), P90: make([]*time.Duration, g.count), P99: make([]*time.Duration, g.count),
 	}
 	seen := make([]float64, g.count)

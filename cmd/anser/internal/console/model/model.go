@@ -28,6 +28,8 @@ type System struct {
 	Services   []Service  `json:"services"`
 	Edges      []Edge     `json:"edges"`
 	Changes    []Change   `json:"changes"` // the latest ones, the last one first
+	// LongHistory says that series of more than an hour are known, from Prometheus.
+	LongHistory bool `json:"long_history,omitempty"`
 }
 
 // Processes counts the processes with an admin page.
@@ -214,6 +216,7 @@ type Conn struct {
 // (i+1)*Step, and is null where nothing is known.
 type Series struct {
 	From   time.Time        `json:"from"`
+	Source string           `json:"source"` // OfConsole or OfPrometheus
 	Step   time.Duration    `json:"step"`
 	Rate   []*float64       `json:"rate"`
 	Failed []*float64       `json:"failed"`
@@ -221,6 +224,12 @@ type Series struct {
 	P90    []*time.Duration `json:"p90"`
 	P99    []*time.Duration `json:"p99"`
 }
+
+// Sources of series.
+const (
+	OfConsole    = "console"
+	OfPrometheus = "prometheus"
+)
 
 // Heat has the numbers of calls by time and duration: Counts[i][j] is the number of calls in the
 // step i that took at most Bounds[j], and more than Bounds[j-1].

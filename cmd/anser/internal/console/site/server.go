@@ -16,12 +16,12 @@ const (
 
 // patient bounds the times in which a peer must send a body and take an answer: without bounds each
 // slow peer would keep a goroutine.
-func patient(next http.Handler) http.Handler {
+func patient(next http.Handler, forBody time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		control.SetWriteDeadline(time.Now().Add(answerWithin)) //nits:ignore errcheck tests have writers without deadlines
 		if r.Body != nil && r.Body != http.NoBody {
-			control.SetReadDeadline(time.Now().Add(bodyWithin)) //nits:ignore errcheck as above
+			control.SetReadDeadline(time.Now().Add(forBody)) //nits:ignore errcheck as above
 			// While the handler runs, the server goes on to read, to notice that the peer leaves:
 			// the deadline must not end that.
 			r.Body = &timed{r.Body, func() { control.SetReadDeadline(time.Time{}) }} //nits:ignore errcheck as above

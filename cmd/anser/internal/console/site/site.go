@@ -3,6 +3,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/change"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/collect"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/longhistory"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/pagefiles"
 	"github.com/anser-rpc/anser/registry"
@@ -39,8 +41,12 @@ type Options struct {
 	Registry Registry
 	Pages    []string // addresses of admin pages that no instance announces
 	Token    string   // for admin pages
-	Dial     func(target string, opts ...anser.DialOption) (*anser.Client, error)
-	Version  string
+	// Prometheus is the URL of one that has what is older than an hour; empty means none.
+	Prometheus, PrometheusToken string
+	Dial                        func(target string, opts ...anser.DialOption) (*anser.Client, error)
+	Version                     string
+	// BodyWithin is how long the body of a request may take; 0 means 30 seconds.
+	BodyWithin time.Duration
 }
 
 // Access is how users log in: at most one of the fields is set.
@@ -65,6 +71,7 @@ type Site struct {
 	files   *tlsfiles.Files // nil without TLS
 	l       net.Listener
 	server  *http.Server
+	long    *longhistory.Source // nil without a Prometheus
 	url     string
 }
 
@@ -93,6 +100,11 @@ func Open(ctx context.Context, o Options) (_ *Site, err error) {
 			return nil, &UsageError{err}
 		}
 	}
+	if o.Prometheus != "" {
+		if s.long, err = longhistory.New(o.Prometheus, o.PrometheusToken); err != nil {
+			return nil, &UsageError{fmt.Errorf("--prometheus: %w", err)}
+		}
+	}
 	if o.Audit != "" {
 		if s.log, err = audit.Open(o.Audit); err != nil {
 			return nil, err
@@ -104,7 +116,7 @@ func Open(ctx context.Context, o Options) (_ *Site, err error) {
 	if err = s.build(o); err != nil {
 		return nil, err
 	}
-	s.server = newServer(s.console)
+	s.server = newServer(s.console, cmp.Or(o.BodyWithin, bodyWithin))
 	s.url = "http://" + s.l.Addr().String() + "/"
 	if s.files != nil {
 		s.server.TLSConfig = s.files.Server("h2", "http/1.1")
@@ -155,7 +167,7 @@ func (s *Site) build(o Options) (err error) {
 	}
 	s.console, err = console.New(console.Options{
 		Registries: []collect.Source{{Name: o.Registry.Name, Kind: o.Registry.Kind, Resolver: o.Registry.Resolver}},
-		Pages:      o.Pages, Token: o.Token, Routes: routes, Page: s.access.Page(pagefiles.Handler()),
+		Pages:      o.Pages, Token: o.Token, Routes: routes, Long: s.long, Page: s.access.Page(pagefiles.Handler()),
 		Guard: func(h http.Handler) http.Handler { return s.access.Wrap(h, access.Look) },
 	})
 	return err
@@ -195,6 +207,9 @@ func (s *Site) Serve(ctx context.Context) error {
 	stop()
 	wg.Wait()
 	err = errors.Join(err, s.console.Close(), s.server.Close())
+	if s.long != nil {
+		s.long.Close()
+	}
 	if s.log != nil {
 		err = errors.Join(err, s.log.Close())
 	}
@@ -273,8 +288,8 @@ func (o *Options) access(public bool) access.Options {
 }
 
 // newServer returns a server for a console.
-func newServer(console http.Handler) *http.Server {
+func newServer(console http.Handler, forBody time.Duration) *http.Server {
 	return &http.Server{
-		Handler: patient(console), ReadHeaderTimeout: headerWithin, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10, ErrorLog: silent(),
+		Handler: patient(console, forBody), ReadHeaderTimeout: headerWithin, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10, ErrorLog: silent(),
 	}
 }
