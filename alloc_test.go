@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"runtime"
 	"testing"
 
 	"github.com/anser-rpc/anser"
@@ -133,6 +134,45 @@ func TestAllocationsOfTheServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A trace context costs the server of a call little more than its own 25 bytes.
+func TestBytesOfATraceAtTheServer(t *testing.T) {
+	network := new(ansertest.Network)
+	s := anser.NewServer(silent)
+	anser.Handle(s, "Echo.Say", echo, anser.Inline())
+	run(t, s, network.Listen("a:1"))
+	p := rawClient(t, network, "a:1")
+	p.Send(wire.AppendMethod(nil, 1, "Echo.Say"))
+	reply := make([]byte, len(wirepeer.Reply(0, make([]byte, 64))))
+	id := uint64(0)
+	per := func(request []byte) float64 {
+		const n = 2000
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range n {
+			id++
+			binary.LittleEndian.PutUint64(request[8:], id)
+			if _, err := p.Conn.Write(request); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(p.Conn, reply); err != nil || wire.Type(reply[4]) != wire.TypeReply {
+				t.Fatal(err)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc-before.TotalAlloc) / n
+	}
+	r := wire.Request{Method: 1, Codec: 1, Priority: 2, Payload: make([]byte, 64), Trace: wire.Trace{TraceID: [16]byte{1}, SpanID: [8]byte{1}}}
+	plain, traced := wire.AppendRequest(nil, 0, 0, &r), wire.AppendRequest(nil, 0, wire.FlagTrace, &r)
+	var more float64
+	for range 10 { // what else the process allocates counts too
+		without := per(plain)
+		if more = per(traced) - without; more < 40 {
+			return
+		}
+	}
+	t.Errorf("a trace context costs a call %v bytes", more)
 }
 
 // A message of a stream costs no allocation on either side, nor does the credit for it.

@@ -49,7 +49,7 @@ func (c *Client) callInside(ctx context.Context, name string, in, out any, o *ca
 		}
 		err := c.runInterceptors(ctx, inv)
 		if by != nil {
-			by.address, by.attempt, by.picked = inv.Address, inv.Attempt, inv.picked
+			by.info.Address, by.info.Attempt, by.picked = inv.Address, inv.Attempt, inv.picked
 		}
 		return err
 	case o.oneway:

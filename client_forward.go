@@ -24,7 +24,7 @@ func (c *Client) forward(ctx context.Context, f forwarding) stopper {
 		return p
 	}
 	if c.o.observers.followCalls() {
-		p.followed = c.callBegan(ctx, followedCall{method: f.method, oneway: p.o.oneway, forward: true})
+		p.followed = c.callBegan(ctx, f.method, callKind{oneway: p.o.oneway, forward: true})
 		ctx = p.followed.ctx
 		p.ctx = ctx
 	}

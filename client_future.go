@@ -145,7 +145,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		p.o = p.o.with(opts)
 	}
 	if c.o.observers.followCalls() {
-		p.followed = c.callBegan(ctx, followedCall{method: name})
+		p.followed = c.callBegan(ctx, name, callKind{})
 		ctx = p.followed.ctx
 		p.ctx = ctx
 	}
@@ -159,10 +159,12 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		return
 	}
 	k := c.pool.getStarted()
-	k.began, k.fresh, k.pending, k.atOnce = mono.Now(), true, p, true
+	k.fresh, k.pending, k.atOnce = true, p, true
 	p.k, p.m = k, m
 	if p.followed != nil {
-		k.traced = &p.followed.by
+		k.began, k.traced = p.followed.began, &p.followed.by
+	} else {
+		k.began = mono.Now()
 	}
 	cd, fault := c.encode(ctx, k, m, in, out, p.o)
 	if fault != nil {
@@ -239,10 +241,10 @@ func (p *pending) finish(err error) {
 	if f := p.followed; f != nil {
 		p.followed = nil
 		if p.e != nil {
-			f.by.address = p.e.Instance().Address
+			f.by.info.Address = p.e.Instance().Address
 			p.k.notePick(&f.by.picked)
 			if p.later != nil {
-				f.by.attempt, f.by.picked.failed = p.later.attempts.sent, p.later.attempts.list
+				f.by.info.Attempt, f.by.picked.failed = p.later.attempts.sent, p.later.attempts.list
 			}
 		}
 		p.c.callEnded(f, err)

@@ -11,53 +11,54 @@ import (
 
 // followedCall is a call, with all its attempts, of which observers learn. It is pooled.
 type followedCall struct {
-	ctx                     context.Context // with which the call continues
-	method                  string
-	began                   mono.Time
-	by                      answer
-	stream, oneway, forward bool
+	ctx   context.Context // with which the call continues
+	began mono.Time
+	by    answer
 }
 
-// answer is the attempt of a call that was answered, and what else observers know of the call.
+// answer is what observers know of a call: the attempt that was answered, and the rest. The info is
+// here, and observers get a pointer to it, since callers wait on stacks that must stay small: the
+// collector copies each stack that grew by a copy of the info. See decision 71.
 type answer struct {
-	address string
-	attempt int
+	info CallInfo
 	picked
-
-	trace, parent Trace // of the call, if an observer chooses them
-	found         Trace // the trace context of the caller's context, which trace replaces
+	found Trace // the trace context of the caller's context, which that of the info replaces
 }
+
+// callKind distinguishes calls for observers.
+type callKind struct{ stream, oneway, forward bool }
 
 // traceOf returns the trace context that a call with ctx sends. One that was put into the context
 // after the observers had chosen theirs is meant to be sent.
 func (by *answer) traceOf(ctx context.Context) (Trace, bool) {
 	t, ok := TraceFrom(ctx)
-	if t == by.found && isTrace(&by.trace) {
-		return by.trace, true
+	if t == by.found && isTrace(&by.info.Trace) {
+		return by.info.Trace, true
 	}
 	return t, ok
 }
 
 var followedCalls = sync.Pool{New: func() any { return new(followedCall) }}
 
-// callBegan tells the observers that a call begins, which f describes.
-func (c *Client) callBegan(ctx context.Context, f followedCall) *followedCall {
-	p := followedCalls.Get().(*followedCall)
-	*p = f
-	p.ctx, p.began = ctx, mono.Now()
-	c.observeBegin(p)
-	return p
+// callBegan tells the observers that a call begins.
+func (c *Client) callBegan(ctx context.Context, method string, kind callKind) *followedCall {
+	f := followedCalls.Get().(*followedCall)
+	f.ctx, f.began = ctx, mono.Now()
+	info := &f.by.info
+	info.Method, info.Target = method, c.observed
+	info.Stream, info.Oneway, info.Forward = kind.stream, kind.oneway, kind.forward
+	c.observeBegin(f)
+	return f
 }
 
 func (c *Client) observeBegin(f *followedCall) {
 	defer c.recoverObserver(f)
-	info := f.info(c)
+	info := &f.by.info
 	if trace := c.o.observers.trace; trace != nil {
 		f.by.found, _ = TraceFrom(f.ctx)
-		f.by.trace, f.by.parent = trace(f.ctx, info)
-		info.Trace, info.Parent = f.by.trace, f.by.parent
+		info.Trace, info.Parent = trace(f.ctx, info)
 	}
-	f.ctx = c.o.observers.callBegan(f.ctx, &info)
+	f.ctx = c.o.observers.callBegan(f.ctx, info)
 }
 
 // callEnded tells the observers that a call has ended. It is the last use of f.
@@ -69,25 +70,20 @@ func (c *Client) callEnded(f *followedCall, err error) {
 
 func (c *Client) observeEnd(f *followedCall, err error) {
 	defer c.recoverObserver(f)
-	info := f.info(c)
+	info := &f.by.info
 	info.Duration, info.Err = mono.Since(f.began), err
-	info.Address, info.Attempt, info.Attempts = f.by.address, f.by.attempt, f.by.failed
-	info.Trace, info.Parent = f.by.trace, f.by.parent
+	info.Attempts = f.by.failed
 	info.Pick = Pick{Reason: f.by.reason, Balancer: c.balancer, Route: f.by.route}
 	if e, ok := err.(*Error); ok {
 		info.Address, info.Attempt, info.Attempts = e.Address, e.Attempt, e.Attempts
 	}
-	c.o.observers.callEnded(f.ctx, &info)
-}
-
-func (f *followedCall) info(c *Client) CallInfo {
-	return CallInfo{Method: f.method, Target: c.observed, Stream: f.stream, Oneway: f.oneway, Forward: f.forward}
+	c.o.observers.callEnded(f.ctx, info)
 }
 
 // recoverObserver is deferred around observers of whole calls, which must not change their result.
 func (c *Client) recoverObserver(f *followedCall) {
 	if p := recover(); p != nil {
-		c.o.log.Error("an observer of a call panicked", "method", f.method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		c.o.log.Error("an observer of a call panicked", "method", f.by.info.Method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}
 }
 
@@ -95,7 +91,7 @@ func (c *Client) recoverObserver(f *followedCall) {
 //
 //go:noinline
 func (c *Client) beginFollowed(ctx context.Context, x *callState, name string) context.Context {
-	x.followed = c.callBegan(ctx, followedCall{method: name})
+	x.followed = c.callBegan(ctx, name, callKind{})
 	x.by = &x.followed.by
 	return x.followed.ctx
 }

@@ -22,7 +22,7 @@ func (c *Client) Send(ctx context.Context, method string, in any, opts ...CallOp
 	var f *followedCall
 	var by *answer
 	if c.o.observers.followCalls() {
-		f = c.callBegan(ctx, followedCall{method: method, oneway: true})
+		f = c.callBegan(ctx, method, callKind{oneway: true})
 		ctx, by = f.ctx, &f.by
 	}
 	err := c.callWithMode(ctx, method, in, nil, o, by)

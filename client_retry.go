@@ -84,7 +84,7 @@ func noteAnswer(o *callOptions, by *answer, k *call, e *endpoint, attempt int) {
 		o.inv.answered(e.Instance().Address, attempt)
 	}
 	if by != nil {
-		by.address, by.attempt = e.Instance().Address, attempt
+		by.info.Address, by.info.Attempt = e.Instance().Address, attempt
 	}
 	notePick(o, by, k)
 }

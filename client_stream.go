@@ -60,7 +60,7 @@ func (r *streamOpening) open(ctx context.Context, opts []CallOption) (*stream, e
 		r.life, r.end = context.WithCancel(ctx)
 	}
 	if r.client.o.observers.followCalls() {
-		r.followed = r.client.callBegan(r.life, followedCall{method: r.method, stream: true, forward: r.forward})
+		r.followed = r.client.callBegan(r.life, r.method, callKind{stream: true, forward: r.forward})
 		r.life = r.followed.ctx
 	}
 	inv := &Invocation{Method: r.method, Request: r.first, Stream: true, options: o, stream: r.openThrough}
@@ -325,7 +325,7 @@ func (o *clientStream) over(st *stream, err *Error) {
 		o.observeEnd(err)
 	}
 	if o.followed != nil {
-		o.followed.by.address = o.endpoint.Instance().Address
+		o.followed.by.info.Address = o.endpoint.Instance().Address
 		o.call.notePick(&o.followed.by.picked)
 		o.client.callEnded(o.followed, asError(err))
 	}

@@ -127,7 +127,7 @@ func TestPasswordsOfTargets(t *testing.T) {
 	for _, target := range []string{"closable://user:hunter2@a:1,b:2/arith", "closable://a:1,user:hunter2@b:2/arith"} {
 		told := ""
 		c := dial(t, target, r.scheme("arith"), anser.Observe(anser.Observer{
-			CallEnded: func(_ context.Context, info anser.CallInfo) { told = info.Target },
+			CallEnded: func(_ context.Context, info *anser.CallInfo) { told = info.Target },
 		}))
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // the call ends without an instance

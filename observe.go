@@ -40,18 +40,21 @@ type Observer struct {
 	// [WithTrace]. On a server, own is the trace context of the handler's context, but not if the
 	// request came over Anser's protocol with neither a trace context nor metadata: there is no
 	// memory for it then. Only the first observer with the function is asked.
-	Trace func(ctx context.Context, c CallInfo) (own, parent Trace)
+	//
+	// Trace, CallBegan and CallEnded must neither change c nor use it after they have returned: its
+	// memory is that of the next call then.
+	Trace func(ctx context.Context, c *CallInfo) (own, parent Trace)
 	// CallBegan is called once for a call, and returns the context with which it continues: ctx, or
 	// one that is derived from it, for example with a span. On the client that is before the
 	// interceptors and all attempts, which get the context. On the server it is before Request, and
 	// the handler gets the context. It is not called for calls that a server refuses before that.
-	CallBegan func(ctx context.Context, c CallInfo) context.Context
+	CallBegan func(ctx context.Context, c *CallInfo) context.Context
 	// CallEnded is called once at the end of a call, with the context that CallBegan returned. On
 	// the client that is after all attempts, and for a stream after its last message. On the server
 	// it is after the reply was encoded and before it is sent. A server also calls it for each call
 	// that it refuses, with the context of the call, or with [context.Background] if it was refused
 	// before it had one.
-	CallEnded func(ctx context.Context, c CallInfo)
+	CallEnded func(ctx context.Context, c *CallInfo)
 
 	// Request is called before a request is sent, on the client once per attempt, and on the server
 	// after the request was received and admitted, before it is decoded. An error refuses the
@@ -175,9 +178,9 @@ type MessageInfo struct {
 // none, so that they cost a call one comparison.
 type observers struct {
 	list     []Observer
-	calls    bool                                                      // one of them follows whole calls
-	messages bool                                                      // one of them follows requests and replies
-	trace    func(ctx context.Context, c CallInfo) (own, parent Trace) // or nil
+	calls    bool                                                       // one of them follows whole calls
+	messages bool                                                       // one of them follows requests and replies
+	trace    func(ctx context.Context, c *CallInfo) (own, parent Trace) // or nil
 }
 
 // newObservers returns the observers of old and more, or nil if there are none.
@@ -212,7 +215,7 @@ func (w *observers) followMessages() bool { return w != nil && w.messages }
 func (w *observers) callBegan(ctx context.Context, c *CallInfo) context.Context {
 	for i := range w.list {
 		if f := w.list[i].CallBegan; f != nil {
-			if next := f(ctx, *c); next != nil {
+			if next := f(ctx, c); next != nil {
 				ctx = next
 			}
 		}
@@ -223,7 +226,7 @@ func (w *observers) callBegan(ctx context.Context, c *CallInfo) context.Context 
 func (w *observers) callEnded(ctx context.Context, c *CallInfo) {
 	for i := range w.list {
 		if f := w.list[i].CallEnded; f != nil {
-			f(ctx, *c)
+			f(ctx, c)
 		}
 	}
 }

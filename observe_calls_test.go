@@ -14,6 +14,8 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/wire"
 )
 
 type beganKey struct{}
@@ -28,11 +30,11 @@ func resultOf(err error) string {
 // calls returns an observer that records whole calls, and the time that they took.
 func (n *notes) calls(side string) anser.Observer {
 	return anser.Observer{
-		CallBegan: func(ctx context.Context, c anser.CallInfo) context.Context {
+		CallBegan: func(ctx context.Context, c *anser.CallInfo) context.Context {
 			n.add(fmt.Sprintf("%s began %s%s", side, c.Method, kindOf(c)))
 			return context.WithValue(ctx, beganKey{}, side)
 		},
-		CallEnded: func(ctx context.Context, c anser.CallInfo) {
+		CallEnded: func(ctx context.Context, c *anser.CallInfo) {
 			with := ctx.Value(beganKey{})
 			n.add(fmt.Sprintf("%s ended %q%s: %v, attempt %d at %q, took %v: %v, %v, %v, %v; with %v", side, c.Method, kindOf(c), resultOf(c.Err), c.Attempt, c.Address, c.Duration, c.Queue, c.Decode, c.Handle, c.Encode, with))
 		},
@@ -41,7 +43,7 @@ func (n *notes) calls(side string) anser.Observer {
 	}
 }
 
-func kindOf(c anser.CallInfo) (s string) {
+func kindOf(c *anser.CallInfo) (s string) {
 	if c.Stream {
 		s += ", a stream"
 	}
@@ -176,11 +178,48 @@ func TestObserverOfForwardedCalls(t *testing.T) {
 	}
 }
 
+// A call that runs on the reader goroutine of its connection waits for the calls that were read
+// before it.
+func TestObserverOfInlineCalls(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		var times []string
+		s := anser.NewServer(silent, anser.Observe(anser.Observer{CallEnded: func(_ context.Context, c *anser.CallInfo) {
+			times = append(times, fmt.Sprintf("%v: %v, %v", c.Duration, c.Queue, c.Handle))
+		}}))
+		anser.Handle(s, "Echo.Say", func(_ context.Context, in *[]byte) (*[]byte, error) {
+			time.Sleep(10 * time.Microsecond) // short, or another goroutine reads on
+			return in, nil
+		}, anser.Inline())
+		run(t, s, network.Listen("a:1"))
+		p := rawClient(t, network, "a:1")
+		reply := make([]byte, len(wirepeer.Reply(0, []byte("x"))))
+		id := uint64(0)
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Say"))
+		for range 2 {
+			var requests []byte
+			for range 3 {
+				id++
+				requests = append(requests, wirepeer.Request(id, 1, []byte("x"))...)
+			}
+			p.Send(requests)
+			for range 3 {
+				if _, err := io.ReadFull(p.Conn, reply); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		one := []string{"10µs: 0s, 10µs", "20µs: 10µs, 10µs", "30µs: 20µs, 10µs"}
+		if want := append(one, one...); !slices.Equal(times, want) {
+			t.Errorf("times %v, want %v", times, want)
+		}
+	})
+}
+
 // The calls of a server to its clients have one target for all of them.
 func TestObserverOfSessions(t *testing.T) {
 	l := listen(t)
 	var targets sync.Map
-	s := anser.NewServer(silent, anser.Observe(anser.Observer{CallEnded: func(_ context.Context, c anser.CallInfo) {
+	s := anser.NewServer(silent, anser.Observe(anser.Observer{CallEnded: func(_ context.Context, c *anser.CallInfo) {
 		targets.Store(fmt.Sprintf("%t %q %s: %v", c.Server, c.Target, c.Method, c.Err), true)
 	}}))
 	anser.Handle(s, "Echo.Ask", askBack)

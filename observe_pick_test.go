@@ -21,10 +21,10 @@ type picks struct {
 }
 
 func (p *picks) option() anser.Option {
-	return anser.Observe(anser.Observer{CallEnded: func(_ context.Context, c anser.CallInfo) {
+	return anser.Observe(anser.Observer{CallEnded: func(_ context.Context, c *anser.CallInfo) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.last = c
+		p.last = *c
 		s := c.Pick.Reason.String()
 		for _, a := range c.Attempts {
 			s = a.Reason.String() + ", " + s

@@ -19,7 +19,7 @@ type spans struct {
 
 func (s *spans) observer() anser.Observer {
 	return anser.Observer{
-		Trace: func(ctx context.Context, _ anser.CallInfo) (own, parent anser.Trace) {
+		Trace: func(ctx context.Context, _ *anser.CallInfo) (own, parent anser.Trace) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.last++
@@ -27,10 +27,10 @@ func (s *spans) observer() anser.Observer {
 			own = anser.Trace{TraceID: [16]byte{99}, SpanID: [8]byte{s.last}, Flags: parent.Flags}
 			return own, parent
 		},
-		CallEnded: func(_ context.Context, c anser.CallInfo) {
+		CallEnded: func(_ context.Context, c *anser.CallInfo) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.calls = append(s.calls, c)
+			s.calls = append(s.calls, *c)
 		},
 	}
 }
@@ -179,10 +179,10 @@ func TestAllocationsOfTraceOfObserver(t *testing.T) {
 		})
 	}
 	observer := anser.Observe(anser.Observer{
-		Trace: func(context.Context, anser.CallInfo) (own, parent anser.Trace) {
+		Trace: func(context.Context, *anser.CallInfo) (own, parent anser.Trace) {
 			return anser.Trace{TraceID: [16]byte{1}, SpanID: [8]byte{1}}, anser.Trace{}
 		},
-		CallEnded: func(context.Context, anser.CallInfo) {},
+		CallEnded: func(context.Context, *anser.CallInfo) {},
 	})
 	var with, without float64
 	for range 10 { // a pool that a collection or the race detector empties adds some to a round

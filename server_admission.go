@@ -106,7 +106,15 @@ func (c *calleeHalf) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 		left := min(r.Timeout, uint64(maxTimeout/time.Microsecond))
 		ctx.deadline = s.arrived.Add(time.Duration(left) * time.Microsecond)
 	}
-	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil || r.Compression != 0 {
+	if h.Flags&wire.FlagTrace != 0 {
+		if len(s.traces) == 0 {
+			s.traces = make([]Trace, slabSize)
+		}
+		ctx.trace = &s.traces[0]
+		s.traces = s.traces[1:]
+		*ctx.trace = r.Trace
+	}
+	if r.Metadata != nil || r.Compression != 0 {
 		if len(s.extras) == 0 {
 			s.extras = make([]callExtras, slabSize)
 		}
@@ -116,7 +124,6 @@ func (c *calleeHalf) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 		if r.Metadata != nil {
 			ctx.extras.key = s.key
 		}
-		ctx.extras.trace = r.Trace
 		if r.Compression != 0 {
 			ctx.extras.packing = &packing{
 				compressor: c.server.compressors[r.Compression],

@@ -50,6 +50,8 @@ type reading struct {
 	out        []byte    // replies that are not written yet
 	slab       []callContext
 	extras     []callExtras // the same, for requests that need them
+	traces     []Trace      // the same, of pieces of few bytes without pointers
+	times      callTimes    // of the call that runs inline
 	current    *callContext // context of the handler that runs inline
 
 	methods   []named
@@ -114,7 +116,7 @@ func (c *serverConn) loop(s *reading) (err error, lost bool) {
 				return err, false
 			}
 			s.now = mono.Now()
-			s.arrived = s.now
+			s.arrived, s.times.ended = s.now, s.now
 			continue
 		}
 		if h.Type == wire.TypeRequest {
@@ -156,6 +158,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	if s.requests%placement.SampleEvery == 1 {
 		if s.requests > 1 {
 			s.now = mono.Now()
+			s.times.ended = s.now
 		}
 		timed = ctx.method.placement.Begin(s.now, s.untimed)
 		s.untimed = 0
@@ -173,13 +176,14 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 			c.exited(s, word, ctx)
 		}
 	}()
-	out := c.server.execute(ctx, cd, payload, s.out, s.arrived)
+	s.times = callTimes{arrived: s.arrived, began: s.times.ended} // the end of the call before
+	out := c.server.execute(ctx, cd, payload, s.out, &s.times)
 	returned = true
 	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
 		// Another goroutine reads now, with copies of the data in s. It holds the lock that
 		// finishDetached takes until the copies are made.
 		if timed.Weight > 0 {
-			ctx.method.end(&timed, mono.Now(), true)
+			ctx.method.end(&timed, s.times.end(), true)
 		}
 		c.finishDetached(ctx, out[len(s.out):])
 		s.release()
@@ -189,7 +193,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	s.current = nil
 	ctx.finish()
 	if timed.Weight > 0 {
-		s.now = mono.Now()
+		s.now = s.times.end()
 		ctx.method.end(&timed, s.now, false)
 	}
 	return false, c.flushIfFull(s)

@@ -19,6 +19,7 @@ type callContext struct {
 	conn     *calleeHalf
 	method   *method
 	extras   *callExtras // nil: nothing
+	trace    *Trace      // nil: none, and no memory for one unless there are extras
 	id       uint64
 	deadline mono.Time // 0: none
 	attempt  uint8
@@ -36,7 +37,6 @@ type callContext struct {
 // call, and for a small message it is a large part of the garbage.
 type callExtras struct {
 	metadata  []byte // a block, or nil
-	trace     Trace  // zero: none
 	stream    *stream
 	packing   *packing      // nil: the request names no compression
 	key       string        // the idempotency key, or ""
@@ -93,10 +93,21 @@ func (c *callContext) inheritedMetadata() []byte {
 }
 
 func (c *callContext) inheritedTrace() *Trace {
-	if c.extras == nil || !isTrace(&c.extras.trace) {
+	if c.trace == nil || !isTrace(c.trace) {
 		return nil
 	}
-	return &c.extras.trace
+	return c.trace
+}
+
+// keepTrace makes t the trace context of the call, if there is memory for it. Giving memory to
+// calls that have nothing else would cost each of them some.
+func (c *callContext) keepTrace(t *Trace) {
+	switch {
+	case c.trace != nil:
+		*c.trace = *t
+	case c.extras != nil:
+		c.trace = new(*t)
+	}
 }
 
 func (c *callContext) isRetry() bool { return c.attempt > 0 }

@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 
 	"github.com/anser-rpc/anser/codec"
-	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -17,10 +16,10 @@ import (
 // waits keeps the stack of its goroutine, which would be twice as large with a frame of 1 KiB
 // here.
 //
-// arrived is when the request had arrived, for observers.
-func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, arrived mono.Time) (result []byte) {
+// t has the times that are known, for observers, and gets the end.
+func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, t *callTimes) (result []byte) {
 	if o := s.o.observers; o.followCalls() || o.followMessages() {
-		return s.executeObserved(ctx, cd, payload, out, arrived)
+		return s.executeObserved(ctx, cd, payload, out, t)
 	}
 	phase := panicDecode
 	defer func() {

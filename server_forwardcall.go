@@ -101,8 +101,9 @@ func (k *forwardedCall) observe(size int) (refused *Error) {
 			refused = srv.panicError(k.ctx, panicRequest, p)
 		}
 	}()
-	x := srv.observeCall(k.ctx, k.arrived, size)
-	k.observed = &x
+	x := observedCalls.Get().(*observedCall)
+	k.observed = x
+	srv.observeCall(x, k.ctx, callTimes{arrived: k.arrived}, size)
 	if refused = srv.observeRequest(k.ctx, size); refused == nil {
 		k.reported = srv.o.observers.messages && !k.ctx.oneway
 	}

@@ -47,7 +47,10 @@ func forwardedFrom(ctx context.Context) *forwardedCall {
 
 // asReceived returns what is left of the REQUEST.
 func (k *forwardedCall) asReceived() wire.Request {
-	r := wire.Request{Codec: k.call.Codec, Attempt: k.ctx.attempt, Priority: uint8(k.ctx.level()), Metadata: k.extras.metadata, Trace: k.extras.trace}
+	r := wire.Request{Codec: k.call.Codec, Attempt: k.ctx.attempt, Priority: uint8(k.ctx.level()), Metadata: k.extras.metadata}
+	if t := k.ctx.trace; t != nil {
+		r.Trace = *t
+	}
 	if k.extras.packing != nil {
 		r.Compression = k.extras.packing.compressor.ID()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
@@ -11,7 +12,15 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// observedCall is a call of which observers learn.
+// callTimes are the times of a call that runs.
+type callTimes struct {
+	arrived mono.Time // when the request had arrived
+	began   mono.Time // when the call began to run; 0: the clock was not read
+	ended   mono.Time // the end of the call, if observers asked for it; otherwise 0
+}
+
+// observedCall is a call of which observers learn. It is pooled, and not on the stack of the
+// handler: see answer.
 type observedCall struct {
 	ctx     context.Context // of the handler
 	info    CallInfo
@@ -21,29 +30,41 @@ type observedCall struct {
 	timed   bool      // that was the end of the call
 }
 
+var observedCalls = sync.Pool{New: func() any { return new(observedCall) }}
+
 // observeCall tells the observers that a call begins.
-func (s *Server) observeCall(ctx *callContext, arrived mono.Time, size int) observedCall {
-	x := observedCall{ctx: ctx}
-	if x.follow = s.o.observers.calls; !x.follow {
-		return x
+func (s *Server) observeCall(x *observedCall, ctx *callContext, t callTimes, size int) {
+	x.ctx = ctx
+	if !s.o.observers.calls {
+		return
 	}
 	if k := ctx.protocolCall(); k != nil {
 		size = k.size
 	}
 	m := ctx.method
-	x.arrived, x.last = arrived, mono.Now()
-	x.info = CallInfo{
-		Server: true, Method: m.name, Stream: ctx.isStream(), Oneway: ctx.oneway, Forward: ctx.extras != nil && ctx.extras.forwarded != nil,
-		Attempt: int(ctx.attempt), RequestBytes: size, Queue: max(x.last.Sub(arrived), 0),
+	if x.arrived, x.last = t.arrived, t.began; t.began == 0 {
+		x.last = mono.Now()
 	}
+	i := &x.info
+	i.Server, i.Method, i.Stream, i.Oneway, i.Attempt = true, m.name, ctx.isStream(), ctx.oneway, int(ctx.attempt)
+	i.Forward = ctx.extras != nil && ctx.extras.forwarded != nil
+	i.RequestBytes, i.Queue = size, max(x.last.Sub(t.arrived), 0)
 	if trace := s.o.observers.trace; trace != nil {
-		x.info.Trace, x.info.Parent = trace(ctx, x.info)
-		if ctx.extras != nil && isTrace(&x.info.Trace) {
-			ctx.extras.trace = x.info.Trace
+		i.Trace, i.Parent = trace(ctx, i)
+		if isTrace(&i.Trace) {
+			ctx.keepTrace(&i.Trace)
 		}
 	}
-	x.ctx = s.o.observers.callBegan(ctx, &x.info)
-	return x
+	x.ctx = s.o.observers.callBegan(ctx, i)
+	x.follow = true
+}
+
+// end returns the end of the call.
+func (t *callTimes) end() mono.Time {
+	if t.ended != 0 {
+		return t.ended
+	}
+	return mono.Now()
 }
 
 // step returns the time since the last step.
@@ -56,16 +77,24 @@ func (x *observedCall) step() (took time.Duration) {
 	return took
 }
 
-// endObserved tells the observers that a call has ended. size is that of the reply.
-func (s *Server) endObserved(x *observedCall, fault error, size int) {
-	if !x.follow {
-		return
+// endObserved tells the observers that a call has ended, and returns when that was, or 0 if they do
+// not follow calls. size is that of the reply. It is the last use of x.
+func (s *Server) endObserved(x *observedCall, fault error, size int) (ended mono.Time) {
+	if x.follow {
+		if !x.timed {
+			x.step()
+		}
+		ended = x.last
+		x.info.Duration, x.info.ReplyBytes, x.info.Err = max(x.last.Sub(x.arrived), 0), size, fault
+		s.tellEnd(x)
 	}
+	*x = observedCall{}
+	observedCalls.Put(x)
+	return ended
+}
+
+func (s *Server) tellEnd(x *observedCall) {
 	defer s.recoverObserver(x.info.Method, "an observer panicked at the end of a call")
-	if !x.timed {
-		x.step()
-	}
-	x.info.Duration, x.info.ReplyBytes, x.info.Err = max(x.last.Sub(x.arrived), 0), size, fault
 	s.o.observers.callEnded(x.ctx, &x.info)
 }
 
@@ -79,7 +108,7 @@ func (s *Server) recoverObserver(method, text string) {
 
 // observeRefusal tells the observers of a call that did not begin. ctx and m may be nil.
 func (s *Server) observeRefusal(ctx *callContext, m *method, e *Error) {
-	info := CallInfo{Server: true, Err: e}
+	info := &CallInfo{Server: true, Err: e}
 	if m != nil {
 		info.Method, info.Stream = m.name, m.handle == nil
 	}
@@ -88,12 +117,12 @@ func (s *Server) observeRefusal(ctx *callContext, m *method, e *Error) {
 		c, info.Oneway, info.Attempt = ctx, ctx.oneway, int(ctx.attempt)
 	}
 	defer s.recoverObserver(info.Method, "an observer panicked on a refused call")
-	s.o.observers.callEnded(c, &info)
+	s.o.observers.callEnded(c, info)
 }
 
 // executeObserved is execute with observers.
-func (s *Server) executeObserved(ctx *callContext, cd codec.Codec, payload, out []byte, arrived mono.Time) (result []byte) {
-	var x observedCall
+func (s *Server) executeObserved(ctx *callContext, cd codec.Codec, payload, out []byte, t *callTimes) (result []byte) {
+	x := observedCalls.Get().(*observedCall)
 	var fault *Error
 	phase, reported, ran := panicRequest, false, false
 	fault, result = errExited, out // unless it returns, as the handler may end its goroutine
@@ -109,9 +138,9 @@ func (s *Server) executeObserved(ctx *callContext, cd codec.Codec, payload, out 
 		if fault == nil && len(result) > len(out) {
 			size = len(result) - len(out) - wire.HeaderSize - wire.ReplySize
 		}
-		s.endObserved(&x, asError(fault), size)
+		t.ended = s.endObserved(x, asError(fault), size)
 	}()
-	x = s.observeCall(ctx, arrived, len(payload))
+	s.observeCall(x, ctx, *t, len(payload))
 	if fault = s.observeRequest(ctx, len(payload)); fault != nil {
 		return appendObserved(out, ctx, fault, false)
 	}
@@ -169,7 +198,7 @@ func appendObserved(out []byte, ctx *callContext, e *Error, ran bool) []byte {
 
 // converseObserved is converse with observers.
 func (s *Server) converseObserved(ctx *callContext, st anyStream, first int64, arrived mono.Time) (frame []byte) {
-	var x observedCall
+	x := observedCalls.Get().(*observedCall)
 	phase, reported, ran := panicRequest, false, false
 	fault := errExited
 	defer func() {
@@ -180,9 +209,9 @@ func (s *Server) converseObserved(ctx *callContext, st anyStream, first int64, a
 		if reported {
 			s.observeReply(ctx, frame)
 		}
-		s.endObserved(&x, asError(fault), 0)
+		s.endObserved(x, asError(fault), 0)
 	}()
-	x = s.observeCall(ctx, arrived, int(first))
+	s.observeCall(x, ctx, callTimes{arrived: arrived}, int(first))
 	if fault = s.observeRequest(ctx, int(first)); fault != nil {
 		return appendObserved(nil, ctx, fault, false)
 	}

@@ -245,7 +245,9 @@ func (p *ProtocolConn) newCall(r *ProtocolRequest, m *method, metadata []byte, a
 	ctx.conn, ctx.method, ctx.extras, ctx.id = &p.conn.calleeHalf, m, &k.extras, p.lastID.Add(1)
 	ctx.attempt, ctx.priority, ctx.oneway = uint8(min(max(r.Attempt, 0), 255)), uint8(min(r.Priority, Critical)), r.Oneway
 	k.extras.metadata, k.extras.protocol, k.extras.key = metadata, k, r.IdempotencyKey
-	k.extras.trace = r.Trace
+	if isTrace(&r.Trace) {
+		ctx.trace = new(r.Trace)
+	}
 	if r.Codec != nil {
 		ctx.codec = r.Codec.ID()
 	}

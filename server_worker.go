@@ -248,15 +248,16 @@ func (c *calleeHalf) runJob(j *job) (next *job) {
 			c.finishDetached(ctx, appendFault(nil, ctx, errExited))
 		}
 	}()
+	t := callTimes{arrived: arrived, began: began}
 	if refused != nil {
 		j.out = appendRefusal(j.out[:0], ctx, refused)
 	} else {
 		if ctx.extras != nil && ctx.extras.key != "" && !ctx.method.takesKeys {
-			j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0], j.arrived)
+			j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0], &t)
 		} else {
-			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0], j.arrived)
+			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0], &t)
 		}
-		now := mono.Now()
+		now := t.end()
 		ctx.method.placement.Note(now.Sub(began))
 		if g := ctx.method.limits; g != nil && g.queue != nil {
 			g.queue.Record(&g.class, now.Sub(j.granted), now)

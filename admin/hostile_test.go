@@ -19,10 +19,10 @@ import (
 func TestHostileNames(t *testing.T) {
 	s := newSite(t)
 	const evil = "A.<script>alert(1)</script>\x1b]0;title\x07\u202e\n"
-	s.meter.Observer().CallEnded(context.Background(), anser.CallInfo{
+	s.meter.Observer().CallEnded(context.Background(), &anser.CallInfo{
 		Server: true, Method: evil, Duration: time.Second, Err: errors.New(evil),
 	})
-	s.meter.Observer().CallEnded(context.Background(), anser.CallInfo{
+	s.meter.Observer().CallEnded(context.Background(), &anser.CallInfo{
 		Target: "redis://user:hunter2@127.0.0.1:1,127.0.0.1:2/x", Method: evil, Duration: time.Second, Err: errors.New(evil), Address: evil,
 	})
 	for _, path := range pages {

@@ -17,7 +17,7 @@ import (
 func TestTracePage(t *testing.T) {
 	s := newSite(t)
 	const id = "000000000000000000000000000000ff"
-	s.meter.Observer().CallEnded(context.Background(), anser.CallInfo{
+	s.meter.Observer().CallEnded(context.Background(), &anser.CallInfo{
 		Server: true, Method: "Shop.Buy", Duration: 40 * time.Millisecond, Handle: 39 * time.Millisecond,
 		Trace: anser.Trace{TraceID: [16]byte{15: 0xff}, SpanID: [8]byte{1}, Flags: 1},
 	})
@@ -70,7 +70,7 @@ func TestViewersAreBounded(t *testing.T) {
 	defer end()
 	go func() {
 		for follow.Err() == nil {
-			observer.CallEnded(follow, anser.CallInfo{Server: true, Method: "Shop.Buy", Duration: time.Millisecond})
+			observer.CallEnded(follow, &anser.CallInfo{Server: true, Method: "Shop.Buy", Duration: time.Millisecond})
 			time.Sleep(time.Millisecond)
 		}
 	}()

@@ -32,7 +32,7 @@ func TestClockThatJumps(t *testing.T) {
 		tap.taken.Store(full / ringPace)
 		m.server.method("A.B").slowest.minute.Store(then.Unix() / 60)
 		c := anser.CallInfo{Server: true, Method: "A.B", Duration: time.Second, Err: anser.Internal, Trace: anser.Trace{TraceID: [16]byte{1}, Flags: 1}}
-		m.Observer().CallEnded(context.Background(), c)
+		m.Observer().CallEnded(context.Background(), &c)
 		failures, _ := m.Failures()
 		slow, _ := m.SlowCalls()
 		worst := m.server.method("A.B").slowest.latest()

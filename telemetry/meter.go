@@ -292,8 +292,8 @@ func (m *method) with(code anser.Code) *series {
 }
 
 // ended counts a call.
-func (m *Meter) ended(ctx context.Context, c anser.CallInfo) {
-	known := m.sideOf(&c).method(c.Method)
+func (m *Meter) ended(ctx context.Context, c *anser.CallInfo) {
+	known := m.sideOf(c).method(c.Method)
 	code := anser.OK
 	if c.Err != nil {
 		code = anser.CodeOf(c.Err)
@@ -301,7 +301,7 @@ func (m *Meter) ended(ctx context.Context, c anser.CallInfo) {
 	s := known.with(code)
 	chance := rand.Uint32()
 	first := s.times.record(c.Duration, chance)
-	known.count(&c, chance)
+	known.count(c, chance)
 	worst := known.slowest.beats(c.Duration)
 	slow := m.slowAfter > 0 && c.Duration >= m.slowAfter && !c.Stream
 	if first || worst || slow {
@@ -312,7 +312,7 @@ func (m *Meter) ended(ctx context.Context, c anser.CallInfo) {
 	if c.Err == nil && !worst && !slow && c.Trace.Flags&1 == 0 && m.taps.Load() == nil {
 		return
 	}
-	m.keep(ctx, &c, code, known, worst, slow)
+	m.keep(ctx, c, code, known, worst, slow)
 }
 
 // count adds up what is not in the histogram. chance is a random number.

@@ -164,9 +164,9 @@ func TestMeterIsBounded(t *testing.T) {
 	m := telemetry.New(telemetry.MaxMethods(3))
 	o := m.Observer()
 	for i := range 100 {
-		o.CallEnded(context.Background(), anser.CallInfo{Target: fmt.Sprint("t", i%2), Method: fmt.Sprint("Invented.M", i)})
-		o.CallEnded(context.Background(), anser.CallInfo{Server: true, Err: anser.Unimplemented})
-		o.CallEnded(context.Background(), anser.CallInfo{Server: true, Method: "A.B", Err: anser.Code(100 + i)})
+		o.CallEnded(context.Background(), &anser.CallInfo{Target: fmt.Sprint("t", i%2), Method: fmt.Sprint("Invented.M", i)})
+		o.CallEnded(context.Background(), &anser.CallInfo{Server: true, Err: anser.Unimplemented})
+		o.CallEnded(context.Background(), &anser.CallInfo{Server: true, Method: "A.B", Err: anser.Code(100 + i)})
 	}
 	names := make(map[string]int)
 	for _, k := range m.Snapshot().Methods {
@@ -189,7 +189,7 @@ func TestStorm(t *testing.T) {
 	m := telemetry.New(telemetry.Messages())
 	o := m.Observer()
 	for range 10_000 {
-		o.CallEnded(context.Background(), anser.CallInfo{Server: true, Method: "A.B", Err: &anser.Error{Code: anser.Internal, Message: "m"}})
+		o.CallEnded(context.Background(), &anser.CallInfo{Server: true, Method: "A.B", Err: &anser.Error{Code: anser.Internal, Message: "m"}})
 	}
 	calls, skipped := m.Failures()
 	if len(calls) != 256 || skipped < 8_000 || calls[0].Message != "m" {

@@ -19,12 +19,12 @@ func TestPickOfRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := m.Observer().CallEnded
-	ended(context.Background(), anser.CallInfo{
+	ended(context.Background(), &anser.CallInfo{
 		Method: "Shop.Buy", Address: "a:1", Attempt: 1, Pick: anser.Pick{Reason: balance.PickedInstead, Balancer: "sticky", Route: "canary"},
 		Attempts: []anser.AttemptInfo{{Address: "b:1", Code: anser.Unavailable, Outcome: anser.Refused, Reason: balance.PickedKept, Message: "secret"}},
 	})
-	ended(context.Background(), anser.CallInfo{Method: "Shop.Buy", Pick: anser.Pick{Balancer: "sticky"}, Err: anser.Errorf(anser.Unavailable, "no instance")})
-	ended(context.Background(), anser.CallInfo{Method: "Shop.Buy", Server: true})
+	ended(context.Background(), &anser.CallInfo{Method: "Shop.Buy", Pick: anser.Pick{Balancer: "sticky"}, Err: anser.Errorf(anser.Unavailable, "no instance")})
+	ended(context.Background(), &anser.CallInfo{Method: "Shop.Buy", Server: true})
 	for i, want := range []string{"instead (sticky) of canary", "", ""} {
 		c := <-tap.Calls
 		if got := c.Pick.String(); got != want {

@@ -20,9 +20,9 @@ func TestTapWithoutReader(t *testing.T) {
 	}
 	o, c := m.Observer(), anser.CallInfo{Server: true, Method: "A.B", Duration: time.Millisecond}
 	for range 3 {
-		o.CallEnded(context.Background(), c)
+		o.CallEnded(context.Background(), &c)
 	}
-	if n := testing.AllocsPerRun(100, func() { o.CallEnded(context.Background(), c) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { o.CallEnded(context.Background(), &c) }); n != 0 {
 		t.Errorf("%v allocations for a call that no viewer reads", n)
 	}
 	if got := tap.Dropped(); got != 102 || len(tap.Calls) != 2 { // AllocsPerRun makes one more call
@@ -41,7 +41,7 @@ func TestTapPerSecond(t *testing.T) {
 		o, c := m.Observer(), anser.CallInfo{Server: true, Method: "A.B", Duration: time.Millisecond}
 		for range 3 {
 			for range 50 {
-				o.CallEnded(context.Background(), c)
+				o.CallEnded(context.Background(), &c)
 			}
 			time.Sleep(time.Second)
 		}
@@ -63,10 +63,10 @@ func TestTapOfTrace(t *testing.T) {
 	own := anser.Trace{TraceID: [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, SpanID: [8]byte{1}}
 	parent := anser.Trace{TraceID: own.TraceID, SpanID: [8]byte{2}}
 	o, ctx := m.Observer(), context.Background()
-	o.CallEnded(ctx, anser.CallInfo{Server: true, Method: "A.Other", Trace: anser.Trace{TraceID: [16]byte{7}}})
-	o.CallEnded(ctx, anser.CallInfo{Server: true, Method: "A.Chosen", Trace: own, Parent: parent})
-	o.CallEnded(anser.WithTrace(ctx, parent), anser.CallInfo{Method: "A.Sent"})
-	o.CallEnded(ctx, anser.CallInfo{Method: "A.None"})
+	o.CallEnded(ctx, &anser.CallInfo{Server: true, Method: "A.Other", Trace: anser.Trace{TraceID: [16]byte{7}}})
+	o.CallEnded(ctx, &anser.CallInfo{Server: true, Method: "A.Chosen", Trace: own, Parent: parent})
+	o.CallEnded(anser.WithTrace(ctx, parent), &anser.CallInfo{Method: "A.Sent"})
+	o.CallEnded(ctx, &anser.CallInfo{Method: "A.None"})
 	var got []string
 	for len(tap.Calls) > 0 {
 		c := <-tap.Calls

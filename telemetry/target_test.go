@@ -22,7 +22,7 @@ func TestTargetName(t *testing.T) {
 		"etcd://user:a%40b@127.0.0.1:1/arith": "etcd://127.0.0.1:1/arith",
 	} {
 		m := telemetry.New()
-		m.Observer().CallEnded(context.Background(), anser.CallInfo{Target: target, Method: "A.B", Err: errors.New("no")})
+		m.Observer().CallEnded(context.Background(), &anser.CallInfo{Target: target, Method: "A.B", Err: errors.New("no")})
 		failures, _ := m.Failures()
 		if in, call := m.Snapshot().Methods[0].Target, failures[0].Target; in != want || call != want {
 			t.Errorf("%s is %s and %s, want %s", target, in, call, want)

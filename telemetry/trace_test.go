@@ -31,7 +31,7 @@ func TestTrace(t *testing.T) {
 		m := telemetry.New(telemetry.Slow(10 * time.Millisecond))
 		o, ctx := m.Observer(), context.Background()
 		end := func(method string, n int, flags byte, took time.Duration, err error) {
-			o.CallEnded(ctx, anser.CallInfo{Server: true, Method: method, Trace: traced(n, flags), Duration: took, Err: err})
+			o.CallEnded(ctx, &anser.CallInfo{Server: true, Method: method, Trace: traced(n, flags), Duration: took, Err: err})
 		}
 		end("A.Worst", 9, 0, 9*time.Millisecond, nil) // the slowest call of its method
 		for range 3 {
@@ -60,7 +60,7 @@ func TestManyTraces(t *testing.T) {
 		for second := range 20 {
 			for n := range 400 {
 				for range 2 {
-					o.CallEnded(ctx, anser.CallInfo{Server: true, Method: "A.B", Trace: traced(second*1000+n+1, 1), Duration: 1})
+					o.CallEnded(ctx, &anser.CallInfo{Server: true, Method: "A.B", Trace: traced(second*1000+n+1, 1), Duration: 1})
 				}
 			}
 			time.Sleep(time.Second)

@@ -72,7 +72,7 @@ func TestBuckets(t *testing.T) {
 	e := newExport(t)
 	observer := e.Meter().Observer()
 	for _, d := range []time.Duration{10 * time.Microsecond, 70 * time.Microsecond, 3 * time.Millisecond, 80 * time.Millisecond, time.Minute} {
-		observer.CallEnded(t.Context(), anser.CallInfo{Server: true, Method: "Shop.Buy", Duration: d})
+		observer.CallEnded(t.Context(), &anser.CallInfo{Server: true, Method: "Shop.Buy", Duration: d})
 	}
 	for _, test := range []struct {
 		bounds []float64

@@ -14,7 +14,7 @@ import (
 const sampled = byte(trace.FlagsSampled)
 
 // trace decides about a call: whether it is recorded, and with which ids.
-func (o *Exporter) trace(ctx context.Context, c anser.CallInfo) (own, parent anser.Trace) {
+func (o *Exporter) trace(ctx context.Context, c *anser.CallInfo) (own, parent anser.Trace) {
 	parent = parentOf(ctx)
 	switch {
 	case !isTrace(&parent):

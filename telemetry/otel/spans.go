@@ -16,17 +16,26 @@ import (
 type liveKey struct{}
 
 // callBegan starts the span of a call that is recorded, and passes on what goes along with traces.
-func (o *Exporter) callBegan(ctx context.Context, c anser.CallInfo) context.Context {
-	if c.Trace.Flags&sampled == 0 {
-		if c.Server {
-			return receive(ctx)
-		}
-		return send(ctx)
+func (o *Exporter) callBegan(ctx context.Context, c *anser.CallInfo) context.Context {
+	switch {
+	case c.Trace.Flags&sampled != 0:
+		return o.beginSpan(ctx, c)
+	case c.Server:
+		return receive(ctx)
+	case ctx == context.Background():
+		return ctx
 	}
+	return send(ctx)
+}
+
+// beginSpan is a function of its own, with its own frame: most calls are not recorded.
+//
+//go:noinline
+func (o *Exporter) beginSpan(ctx context.Context, c *anser.CallInfo) context.Context {
 	if c.Server {
 		ctx = receive(ctx)
 	}
-	ctx, span := o.start(ctx, &c, time.Now().Add(-c.Queue))
+	ctx, span := o.start(ctx, c, time.Now().Add(-c.Queue))
 	ctx = context.WithValue(ctx, liveKey{}, span)
 	// The ids of the span are the exporter's, unless its provider was made without the option IDs.
 	s := span.SpanContext()
@@ -39,15 +48,23 @@ func (o *Exporter) callBegan(ctx context.Context, c anser.CallInfo) context.Cont
 
 // callEnded ends the span of a call, or records one if the call turned out to deserve it. The meter
 // learns of the call after that, with the trace context for its exemplars.
-func (o *Exporter) callEnded(ctx context.Context, c anser.CallInfo) {
-	span, ok := ctx.Value(liveKey{}).(trace.Span)
-	switch {
-	case ok && c.Trace.Flags&sampled != 0:
-		o.finish(span, &c)
-	case o.deserves(&c):
-		ctx = o.recordLate(ctx, &c)
+func (o *Exporter) callEnded(ctx context.Context, c *anser.CallInfo) {
+	if c.Trace.Flags&sampled == 0 && !o.deserves(c) {
+		o.measures.CallEnded(ctx, c)
+		return
 	}
-	o.measures.CallEnded(ctx, c)
+	o.endSpan(ctx, c)
+}
+
+//go:noinline
+func (o *Exporter) endSpan(ctx context.Context, c *anser.CallInfo) {
+	own := *c
+	if span, ok := ctx.Value(liveKey{}).(trace.Span); ok && c.Trace.Flags&sampled != 0 {
+		o.finish(span, c)
+	} else if c.Trace.Flags&sampled == 0 || o.deserves(c) {
+		ctx = o.recordLate(ctx, &own) // which has ids of its own if a server refused the call
+	}
+	o.measures.CallEnded(ctx, &own)
 }
 
 // deserves reports whether a call that has ended without a span gets one.
@@ -61,7 +78,7 @@ func (o *Exporter) deserves(c *anser.CallInfo) bool {
 // recordLate records the span of a call that has ended, and returns the context with its trace.
 func (o *Exporter) recordLate(ctx context.Context, c *anser.CallInfo) context.Context {
 	if !isTrace(&c.Trace) { // a server refused the call
-		c.Trace, c.Parent = o.trace(ctx, *c)
+		c.Trace, c.Parent = o.trace(ctx, c)
 	}
 	c.Trace.Flags |= sampled
 	began := time.Now().Add(-c.Duration)

@@ -94,7 +94,7 @@ func BenchmarkScrape(b *testing.B) {
 						err = code
 					}
 					for took := time.Microsecond; took < time.Second; took *= 3 {
-						ended(m, anser.CallInfo{Server: true, Method: fmt.Sprintf("Service.Method%d", i), Duration: took, Err: err})
+						ended(m, &anser.CallInfo{Server: true, Method: fmt.Sprintf("Service.Method%d", i), Duration: took, Err: err})
 					}
 				}
 			}

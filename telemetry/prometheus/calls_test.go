@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "write the golden file")
 
 // ended makes the meter measure a call without making it.
-func ended(m *telemetry.Meter, c anser.CallInfo) {
+func ended(m *telemetry.Meter, c *anser.CallInfo) {
 	m.Observer().CallEnded(context.Background(), c)
 }
 
@@ -84,18 +84,18 @@ func exposition(t testing.TB, families []*dto.MetricFamily) string {
 func TestExposition(t *testing.T) {
 	m := telemetry.New()
 	for i := range 100 {
-		ended(m, anser.CallInfo{
+		ended(m, &anser.CallInfo{
 			Server: true, Method: "Arith.Add", Duration: time.Duration(i) * 100 * time.Microsecond, RequestBytes: 10, ReplyBytes: 20,
 			Queue: time.Millisecond, Decode: 2 * time.Millisecond, Handle: 3 * time.Millisecond, Encode: 4 * time.Millisecond,
 		})
 	}
 	for code := anser.Canceled; code <= anser.Unauthenticated; code++ {
-		ended(m, anser.CallInfo{Server: true, Method: "Arith.Div", Duration: time.Second, Err: &anser.Error{Code: code, Outcome: anser.Executed}})
+		ended(m, &anser.CallInfo{Server: true, Method: "Arith.Div", Duration: time.Second, Err: &anser.Error{Code: code, Outcome: anser.Executed}})
 	}
-	ended(m, anser.CallInfo{Server: true, Method: "Arith.Div", Duration: time.Second, Err: &anser.Error{Code: 20, Outcome: anser.Executed}})
-	ended(m, anser.CallInfo{Server: true, Err: &anser.Error{Code: anser.Unimplemented, Outcome: anser.Refused}})
-	ended(m, anser.CallInfo{Server: true, Method: "Arith.Add", Replayed: true, Attempt: 1, Duration: time.Millisecond})
-	ended(m, anser.CallInfo{Target: "etcd://127.0.0.1:2379/arith", Method: "Arith.Add", Attempt: 2, Duration: 20 * time.Second})
+	ended(m, &anser.CallInfo{Server: true, Method: "Arith.Div", Duration: time.Second, Err: &anser.Error{Code: 20, Outcome: anser.Executed}})
+	ended(m, &anser.CallInfo{Server: true, Err: &anser.Error{Code: anser.Unimplemented, Outcome: anser.Refused}})
+	ended(m, &anser.CallInfo{Server: true, Method: "Arith.Add", Replayed: true, Attempt: 1, Duration: time.Millisecond})
+	ended(m, &anser.CallInfo{Target: "etcd://127.0.0.1:2379/arith", Method: "Arith.Add", Attempt: 2, Duration: 20 * time.Second})
 	got := exposition(t, gather(t, m))
 	golden := filepath.Join("testdata", "exposition.txt")
 	if *update {
@@ -117,11 +117,11 @@ func TestHostileNames(t *testing.T) {
 	m := telemetry.New(telemetry.MaxMethods(20))
 	long := strings.Repeat("é", 1<<16)
 	for _, name := range []string{"a\nb", "a\xffb", "a\xfeb", "\"} 1\nanser_servers 7\n", long, long + "x", "\x00", "{}", "\\"} {
-		ended(m, anser.CallInfo{Target: "t\xff\n" + long, Method: name})
-		ended(m, anser.CallInfo{Server: true, Method: name})
+		ended(m, &anser.CallInfo{Target: "t\xff\n" + long, Method: name})
+		ended(m, &anser.CallInfo{Server: true, Method: name})
 	}
 	for i := range 10_000 {
-		ended(m, anser.CallInfo{Target: "t", Method: strings.Repeat("m", i%5000)})
+		ended(m, &anser.CallInfo{Target: "t", Method: strings.Repeat("m", i%5000)})
 	}
 	families := gather(t, m)
 	text := exposition(t, families)
@@ -163,7 +163,7 @@ func TestExemplar(t *testing.T) {
 	m := telemetry.New()
 	trace := anser.Trace{TraceID: [16]byte{0xab, 15: 1}, SpanID: [8]byte{0xcd, 7: 2}, Flags: 1}
 	for _, took := range []time.Duration{3 * time.Millisecond, time.Hour} {
-		m.Observer().CallEnded(anser.WithTrace(context.Background(), trace), anser.CallInfo{Server: true, Method: "A.B", Duration: took})
+		m.Observer().CallEnded(anser.WithTrace(context.Background(), trace), &anser.CallInfo{Server: true, Method: "A.B", Duration: took})
 		var found []*dto.Exemplar
 		for _, f := range gather(t, m) {
 			if f.GetName() != "anser_server_call_duration_seconds" {

@@ -22,7 +22,7 @@ func TestBuckets(t *testing.T) {
 	// Far apart, and one after the other.
 	durations = append(durations, 0, 8, time.Microsecond, 30517, 30518, 61035, 61036, time.Second, 2*time.Second, 16*time.Second, 16*time.Second+1, 30*time.Minute)
 	for _, d := range durations {
-		ended(m, anser.CallInfo{Server: true, Method: "A.B", Duration: d})
+		ended(m, &anser.CallInfo{Server: true, Method: "A.B", Duration: d})
 	}
 	var h *dto.Histogram
 	for _, f := range gather(t, m) {

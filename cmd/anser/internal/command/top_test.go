@@ -27,7 +27,7 @@ func adminPage(t *testing.T) (address string) {
 	go func() {
 		defer close(done)
 		for {
-			meter.Observer().CallEnded(context.Background(), anser.CallInfo{Server: true, Method: "Arith.Mul", Duration: time.Millisecond})
+			meter.Observer().CallEnded(context.Background(), &anser.CallInfo{Server: true, Method: "Arith.Mul", Duration: time.Millisecond})
 			select {
 			case <-stop:
 				return

@@ -73,6 +73,6 @@ func run() error {
 // call tells the meter of calls with hostile names and errors.
 func call(o anser.Observer) {
 	err := errors.New(control)
-	o.CallEnded(context.Background(), anser.CallInfo{Server: true, Method: "Evil." + control, Duration: time.Second, Queue: time.Millisecond, Handle: time.Second, Err: err, Address: control})
-	o.CallEnded(context.Background(), anser.CallInfo{Target: control, Method: "Evil." + control, Duration: time.Second, Err: err, Address: control})
+	o.CallEnded(context.Background(), &anser.CallInfo{Server: true, Method: "Evil." + control, Duration: time.Second, Queue: time.Millisecond, Handle: time.Second, Err: err, Address: control})
+	o.CallEnded(context.Background(), &anser.CallInfo{Target: control, Method: "Evil." + control, Duration: time.Second, Err: err, Address: control})
 }

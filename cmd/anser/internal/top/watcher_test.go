@@ -37,7 +37,7 @@ func newProcess(t *testing.T, name string) *process {
 // ran makes up calls of a method that a server has run.
 func (p *process) ran(method string, n int, took time.Duration, err error) {
 	for range n {
-		p.Observer().CallEnded(context.Background(), anser.CallInfo{Server: true, Method: method, Duration: took, Queue: took / 2, Err: err})
+		p.Observer().CallEnded(context.Background(), &anser.CallInfo{Server: true, Method: method, Duration: took, Queue: took / 2, Err: err})
 	}
 }
 
