@@ -249,6 +249,46 @@ func (o *observation) open(from, to time.Time, which func(*ledger.Call) bool) in
 	})
 }
 
+// openCalls are the numbers of calls that were open, over time.
+type openCalls struct {
+	at []int64 // Unix times in nanoseconds, sorted
+	n  []int   // n[i] calls were open from at[i] to at[i+1]
+}
+
+// opened returns how many calls of the load were open at which time.
+func (o *observation) opened() (all openCalls) {
+	type change struct {
+		at int64
+		by int
+	}
+	changes := make([]change, 0, 2*len(o.calls))
+	for i := range o.calls {
+		c := &o.calls[i]
+		changes = append(changes, change{c.Began, 1}, change{c.Ended, -1})
+	}
+	slices.SortFunc(changes, func(a, b change) int { // of the same time, the beginnings first
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.by, a.by))
+	})
+	n := 0
+	for _, c := range changes {
+		n += c.by
+		all.at, all.n = append(all.at, c.at), append(all.n, n)
+	}
+	return all
+}
+
+// most returns how many calls were open at a time, at most, from one time to another.
+func (a *openCalls) most(from, to int64) (n int) {
+	first, found := slices.BinarySearch(a.at, from)
+	if !found && first > 0 {
+		first-- // was the last change before
+	}
+	for i := first; i < len(a.at) && a.at[i] <= to; i++ {
+		n = max(n, a.n[i])
+	}
+	return n
+}
+
 // The steps and the window in which a rate is measured.
 const (
 	rateStep   = 100 * time.Millisecond

@@ -74,3 +74,65 @@ func TestObservation(t *testing.T) {
 		t.Error("a server that has executed nothing was used again")
 	}
 }
+
+// The calls of a server are counted from their beginnings to their ends.
+func TestOpened(t *testing.T) {
+	o := observed(3, 5) // 100 calls/s, each 1 ms long, and 500 ms during the fault
+	open := o.opened()
+	for _, test := range []struct {
+		from, to    float64
+		least, most int
+	}{
+		{1, 2, 1, 1},
+		{1.005, 1.008, 0, 0},
+		{4, 4, 50, 51},
+		{0, 10, 50, 51},
+		{5.4, 5.6, 10, 12},
+		{11, 12, 0, 0},
+	} {
+		if n := open.most(seconds(test.from).UnixNano(), seconds(test.to).UnixNano()); n < test.least || n > test.most {
+			t.Errorf("%d calls were open from %v s to %v s, want %d to %d", n, test.from, test.to, test.least, test.most)
+		}
+	}
+	if n := new(openCalls).most(0, 1); n != 0 {
+		t.Errorf("%d of no calls were open", n)
+	}
+}
+
+// A call that fails otherwise than by the refusal of a full server breaks the promise of row
+// reconnect, as does a refusal by a server that has room.
+func TestOnlyRefusedWhenFull(t *testing.T) {
+	crowded := func() *observation {
+		o := observed(3, 5)
+		at := seconds(4).UnixNano()
+		for range roomOfServer { // open around the call in the middle
+			o.calls = append(o.calls, ledger.Call{Began: at - 1e6, Ended: at + 1e6, Outcome: ledger.OK})
+		}
+		for i := range o.calls[:1000] {
+			o.calls[i].Outcome = ledger.OK
+		}
+		return o
+	}
+	for name, test := range map[string]struct {
+		change func(o *observation)
+		want   string
+	}{
+		"all succeed": {func(*observation) {}, held},
+		"full":        {func(o *observation) { o.calls[400].Outcome = ledger.Refused }, held},
+		"not full": {func(o *observation) {
+			o.calls[380].Outcome, o.calls[380].Ended = ledger.Refused, seconds(3.8).UnixNano()
+		}, broken},
+		"unknown": {func(o *observation) { o.calls[400].Outcome = ledger.Unknown }, broken},
+		"before":  {func(o *observation) { o.calls[100].Outcome = ledger.Refused }, broken},
+		"long afterwards": {func(o *observation) {
+			o.calls[400].Outcome, o.calls[400].Ended = ledger.Refused, seconds(10.1).UnixNano()
+		}, lost},
+	} {
+		o := crowded()
+		test.change(o)
+		r := new(result)
+		if r.onlyRefusedWhenFull(o, "s"); r.judge() != test.want {
+			t.Errorf("%s: the row is %s, want %s: %+v", name, r.judge(), test.want, r.Figures)
+		}
+	}
+}
