@@ -4,12 +4,14 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -139,6 +141,45 @@ func TestMaxHandshakes(t *testing.T) {
 		}
 		if d := time.Since(began); d > 2*time.Second {
 			t.Errorf("a new connection waited %v behind eight that do not speak", d)
+		}
+	})
+}
+
+// A call that finds all connections at the limit goes to another instance with room at once.
+// Without one it fails, and nothing of it was sent.
+func TestMaxCallsElsewhere(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		release := make(chan struct{})
+		var ran [2]atomic.Int32
+		for i, at := range []string{"a:1", "b:1"} {
+			s := anser.NewServer(silent, anser.MaxCalls(2), anser.MaxConns(1))
+			anser.Handle(s, "Echo.Wait", func(_ context.Context, in *[]byte) (*[]byte, error) {
+				ran[i].Add(1)
+				<-release
+				return in, nil
+			}, anser.Concurrent())
+			run(t, s, network.Listen(at))
+		}
+		// With Maglev a key has its own instance, whatever the load of that one.
+		c := dial(t, "a:1,b:1", anser.Dialer(network.Dial), anser.Conns(1), anser.Balancer(balance.Maglev()))
+		var replies []*anser.Future[[]byte]
+		for n := range 4 {
+			replies = append(replies, anser.Go[[]byte](context.Background(), c, "Echo.Wait", text(""), anser.HashKey("k")))
+			synctest.Wait()
+			if a, b := ran[0].Load(), ran[1].Load(); a+b != int32(n)+1 || max(a, b) > 2 {
+				t.Errorf("%d and %d of %d calls run", a, b, n+1)
+			}
+		}
+		before := time.Now()
+		_, err := call(context.Background(), c, "Echo.Wait", "", anser.HashKey("k"))
+		if wantFault(t, err, anser.ResourceExhausted, anser.NotSent); time.Since(before) > 0 {
+			t.Errorf("the call waited %v", time.Since(before))
+		}
+		close(release)
+		for _, r := range replies {
+			if _, err := r.Wait(); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -228,7 +228,7 @@ func clientOf(c *anser.Client, st *anser.ClientStatus, recent *Recent, want part
 		out.OpenStreams, out.Streams = streamsOf(list), all
 	}
 	if want&ofOptions != 0 {
-		out.Options = optionsOf(c.Options())
+		out.Options, out.Overrides = optionsOf(c.Options()), overridesOf(st.Rules)
 	}
 	return out
 }

@@ -248,6 +248,7 @@ type Client struct {
 	OpenStreams []Stream      `json:"open_streams,omitempty"` // the oldest ones
 	Streams     int           `json:"streams,omitempty"`
 	Options     []OptionValue `json:"options,omitempty"`
+	Overrides   []Override    `json:"overrides,omitempty"` // of Options, by the rules in force
 }
 
 // Instance is an instance as a client sees it.

@@ -275,6 +275,10 @@ func (d *Document) clean() {
 	for i := range d.Clients {
 		c := &d.Clients[i]
 		c.Trouble = redact.URLs(c.Trouble)
+		for j := range c.Overrides {
+			o := &c.Overrides[j]
+			o.Methods, o.When, o.By = redact.URLs(o.Methods), redact.URLs(o.When), redact.URLs(o.By)
+		}
 		if c.Rules != nil {
 			c.Rules.Trouble = redact.URLs(c.Rules.Trouble)
 			if text := redact.URLs(string(c.Rules.Text)); json.Valid([]byte(text)) {

@@ -223,10 +223,11 @@ func slowSection(list *Calls, now time.Time) section {
 func optionsPage(d *Document, _ url.Values) (list []section) {
 	for i := range d.Servers {
 		v := &d.Servers[i]
-		list = append(list, optionsSection("Server "+strings.Join(v.Addresses, ", "), v.Options))
+		list = append(list, optionsSection("Server "+strings.Join(v.Addresses, ", "), v.Options, nil))
 	}
 	for i := range d.Clients {
-		list = append(list, optionsSection("Client of "+d.Clients[i].Target, d.Clients[i].Options))
+		c := &d.Clients[i]
+		list = append(list, optionsSection("Client of "+c.Target, c.Options, overrideRows(c)))
 	}
 	if len(list) == 0 {
 		list = append(list, section{Title: "Options", Empty: "The meter has neither a server nor a client."})
@@ -234,8 +235,9 @@ func optionsPage(d *Document, _ url.Values) (list []section) {
 	return list
 }
 
-func optionsSection(title string, options []OptionValue) section {
-	s := section{Title: title, Columns: columns("Option", "Value", "Set by", "Default")}
+// optionsSection lists options, after what rules set in place of some of them.
+func optionsSection(title string, options []OptionValue, overrides [][]cell) section {
+	s := section{Title: title, Columns: columns("Option", "Value", "Set by", "Default"), Rows: overrides}
 	// What the program has set comes first.
 	options = slices.SortedStableFunc(slices.Values(options), func(a, b OptionValue) int {
 		switch {

@@ -198,6 +198,7 @@ func (u *upstream) describe(ctx context.Context, list []registry.Instance) error
 	if err != nil {
 		return err
 	}
+	awaitKnown(ctx, c, list)
 	d, err := describe(ctx, c, list)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -209,6 +210,28 @@ func (u *upstream) describe(ctx context.Context, list []registry.Instance) error
 	}
 	u.report(d, err)
 	return err
+}
+
+// knownBound is how long a client may take to learn about the instances that the gateway knows.
+const knownBound = time.Second
+
+// awaitKnown waits until the client knows the instances. It follows the registry by itself, and may
+// learn about them a moment later than the gateway: until then, a call to one of them fails.
+func awaitKnown(ctx context.Context, c *anser.Client, list []registry.Instance) {
+	ctx, cancel := context.WithTimeout(ctx, knownBound)
+	defer cancel()
+	for pause := time.Millisecond; ; pause *= 2 {
+		known, err := c.Instances(ctx)
+		if ctx.Err() != nil || err == nil && !slices.ContainsFunc(list, func(in registry.Instance) bool {
+			return !slices.ContainsFunc(known, func(k registry.Instance) bool { return k.Key() == in.Key() })
+		}) {
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // report remembers and logs what is known of the service.

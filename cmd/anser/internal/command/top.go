@@ -30,8 +30,8 @@ func newTop(s streams) *cobra.Command {
 		Use:   "top [SERVICE|ADDRESS...]",
 		Short: "Show live what services, instances and methods do",
 		Long: "Show live what the processes of a system do: rates, failures, percentiles, queues, CPU and memory, by method and\n" +
-			"by instance. On a terminal it is a screen: tab changes between methods and instances, enter opens one of them,\n" +
-			"s sorts, / filters, space pauses, q quits. Elsewhere tables follow each other.\n\n" + watchedHelp,
+			"by instance. On a terminal it is a screen: tab changes between methods and instances, enter opens one of them, and then one of its slow\n" +
+			"or failed calls with its parts in time, s sorts, / filters, space pauses, q quits. Elsewhere tables follow each other.\n\n" + watchedHelp,
 		Example: strings.Trim(`
   anser top
   anser top arith
@@ -92,7 +92,7 @@ func topLines(ctx context.Context, s streams, f *topFlags, w *top.Watcher) error
 				return err
 			}
 		default:
-			lines, _, _ := look.Lines(f.show, 0)
+			lines, _ := look.Lines(f.show, 0)
 			out.Print(append(lines, "")...)
 		}
 		if f.once && !first {

@@ -55,7 +55,11 @@ func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, reg.Close()) }()
+	defer func() { // it ends well also while the registry is away, and must not end the demo
+		if gone := reg.Close(); gone != nil {
+			log.Warn("the registry drops the instance by itself when its lease ends", "id", o.ID, "error", gone)
+		}
+	}()
 	failed := func(err error) { log.Warn("spans are not exported", "err", err) }
 	seen, err := watch(watchOptions{service: o.Service, id: o.ID, failed: failed})
 	if err != nil {

@@ -38,6 +38,7 @@ type model struct {
 	typing  bool // the filter
 	cursor  int
 	moved   bool // the user has chosen the row of the cursor
+	under   int  // the cursor below a call that is shown
 	top     int  // first line that is shown
 	width   int
 	height  int
@@ -78,6 +79,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tea.Tick(wait, func(time.Time) tea.Msg { return due{} })
 	case due:
 		return m, m.ask
+	case traced:
+		if msg.of.Trace = msg.trace; msg.err != nil {
+			msg.of.Trouble = msg.err.Error()
+		}
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tea.KeyPressMsg:
@@ -128,7 +133,7 @@ func (m *model) press(key string) tea.Cmd {
 		return tea.Quit
 	case "tab":
 		m.show.Processes = !m.show.Processes
-		m.show.Process, m.show.Method = "", nil
+		m.show.Process, m.show.Method, m.show.Call = "", nil, nil
 		m.first()
 	case "s":
 		if m.look == nil {
@@ -150,7 +155,7 @@ func (m *model) press(key string) tea.Cmd {
 	case "home", "g":
 		m.first()
 	case "enter":
-		m.enter()
+		return m.enter()
 	case "esc", "backspace", "left":
 		m.back()
 	}
@@ -164,11 +169,17 @@ func (m *model) move(row int) { m.cursor, m.moved = row, true }
 func (m *model) first() { m.cursor, m.top, m.moved = 0, 0, false }
 
 // enter shows what the row under the cursor consists of.
-func (m *model) enter() {
-	if m.look == nil || m.show.Process != "" {
-		return
+func (m *model) enter() tea.Cmd {
+	if m.look == nil || m.show.Call != nil {
+		return nil
+	}
+	calls := m.look.calls(m.show)
+	if at := m.cursor - (len(m.look.keys(m.show)) - len(calls)); at >= 0 && at < len(calls) {
+		return m.open(&calls[at])
 	}
 	switch {
+	case m.show.Process != "":
+		return nil
 	case m.show.Processes || m.show.Method != nil:
 		list := m.look.Processes
 		if m.show.Method != nil {
@@ -184,10 +195,37 @@ func (m *model) enter() {
 	}
 	m.show.Filter = ""
 	m.first()
+	return nil
+}
+
+// traced is the message with the trace of a call that was opened.
+type traced struct {
+	of    *Opened
+	trace *Trace
+	err   error
+}
+
+// open shows a call, and asks for its trace.
+func (m *model) open(o *Opened) tea.Cmd {
+	m.show.Call, m.under = o, m.cursor
+	m.first()
+	if o.Call.TraceID == "" {
+		return nil
+	}
+	ctx, w := m.ctx, m.watcher
+	return func() tea.Msg {
+		t, err := w.Trace(ctx, o.Call.TraceID)
+		return traced{o, t, err}
+	}
 }
 
 func (m *model) back() {
 	switch {
+	case m.show.Call != nil:
+		m.show.Call = nil
+		m.first()
+		m.move(m.under)
+		return
 	case m.show.Process != "":
 		m.show.Process = ""
 	case m.show.Method != nil:
@@ -213,11 +251,11 @@ func (m *model) lines() []string {
 	if m.look == nil {
 		return []string{"Asking the processes …"}
 	}
-	lines, first, rows := m.look.Lines(m.show, m.width)
+	lines, rows := m.look.Lines(m.show, m.width)
 	room := max(m.height-1, 1)
-	if rows > 0 {
-		m.cursor = min(max(m.cursor, 0), rows-1)
-		if at := first + m.cursor; at < len(lines) {
+	if len(rows) > 0 {
+		m.cursor = min(max(m.cursor, 0), len(rows)-1)
+		if at := rows[m.cursor]; at < len(lines) {
 			text := ansi.Strip(lines[at])
 			lines[at] = here.Render(text + strings.Repeat(" ", max(m.width-ansi.StringWidth(text), 0)))
 			m.top = min(m.top, m.cursor)

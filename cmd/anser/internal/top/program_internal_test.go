@@ -1,12 +1,17 @@
 package top
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/telemetry"
 )
 
 // press presses keys.
@@ -77,6 +82,69 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// A slow or failed call is opened from its method or its process, and has its parts in time.
+func TestOpenCall(t *testing.T) {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	slow := &telemetry.Call{
+		Time: at, Side: "server", Method: "Arith.Mul", Duration: 10 * time.Millisecond, Queue: 2 * time.Millisecond, Handle: 7 * time.Millisecond,
+		Peer: "10.0.0.9:1", Identity: "shop",
+	}
+	failed := &telemetry.Call{
+		Time: at.Add(time.Second), Side: "client", Target: "etcd://h/posts", Method: "Posts.Query", Duration: 5 * time.Millisecond, Code: anser.Unavailable,
+		TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", Message: "gone\x1b[2J",
+		Attempts: []anser.AttemptInfo{{Address: "10.0.0.1:1", Code: anser.Unavailable, Duration: 3 * time.Millisecond, Message: "no\x1b[2J"}},
+	}
+	look := &Look{Time: time.Now(), Window: time.Second, Processes: []Process{
+		{Address: "x:1", Name: "arith-1", Methods: []Method{{Side: "server", Name: "Arith.Mul", Figures: Figures{Rate: 3}}}, Slow: []*telemetry.Call{slow}, Failures: []*telemetry.Call{failed}},
+		{Address: "x:2", Name: "arith-2", Methods: []Method{{Side: "server", Name: "Arith.Mul"}}},
+	}}
+	look.Methods = merge(look.Processes)
+	find := func(context.Context) ([]Source, error) { return nil, errors.New("the registry is away") }
+	m := &model{ctx: t.Context(), watcher: &Watcher{Find: find}, show: Show{Order: "rate"}, look: look, width: 120, height: 40}
+	shows := func(wants ...string) {
+		t.Helper()
+		text := strings.Join(m.lines(), "\n")
+		for _, want := range wants {
+			if !strings.Contains(ansi.Strip(text), want) {
+				t.Errorf("no %q in\n%s", want, ansi.Strip(text))
+			}
+		}
+		if strings.Contains(text, "\x1b[2J") {
+			t.Errorf("a process controls the terminal: %q", text)
+		}
+	}
+	press(m, "enter")
+	shows("arith-2", "Latest slow calls and failures", "10.0.0.9:1")
+	press(m, "down", "down", "enter") // after the two processes
+	shows("server of arith-1", "queue     2.00 ms", "handler   7.00 ms", "rest      1.00 ms", "identity shop", "The call has no trace")
+	press(m, "esc")
+	if shows("Latest slow calls and failures"); m.cursor != 2 {
+		t.Errorf("the cursor is at %d after the call", m.cursor)
+	}
+	press(m, "esc", "tab", "enter", "down")
+	shows("Latest failures")
+	_, ask := m.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
+	shows("client of arith-1", "unavailable", "attempt 1 at 10.0.0.1:1", "3.00 ms", "rest", "Asking the processes for trace 4bf9")
+	m.Update(ask())
+	shows("the registry is away")
+	m.Update(traced{m.show.Call, &Trace{ID: failed.TraceID, Duration: failed.Duration, Calls: []TraceCall{{Process: "arith-1", Call: failed}}}, nil})
+	shows("1 call in 1 process", "TIMELINE")
+	m.Update(looked{look: look})
+	shows("1 call in 1 process")                 // the call stays when the look is renewed
+	for _, width := range []int{1, 20, 40, 80} { // a terminal is resized
+		m.Update(tea.WindowSizeMsg{Width: width, Height: 10})
+		lines := m.lines()
+		for _, line := range lines {
+			if ansi.StringWidth(line) > width {
+				t.Errorf("%d columns on %d: %q", ansi.StringWidth(line), width, line)
+			}
+		}
+		if len(lines) != 10 {
+			t.Errorf("%d lines on 10", len(lines))
+		}
+	}
+}
+
 // The cursor stays at its row when the order changes, and at its place when the row is gone.
 func TestCursorStaysAtItsRow(t *testing.T) {
 	look := func(rates ...float64) *Look {
@@ -117,8 +185,8 @@ func TestNarrowTerminal(t *testing.T) {
 		{Address: "http://10.0.0.1:8971/", Name: "arith-1", Services: []string{"arith"}, Figures: figures, Methods: []Method{{Side: "server", Name: "Arith.Mul", Figures: figures}}},
 	}}
 	look.Methods = look.Processes[0].Methods
-	lines, first, _ := look.Lines(Show{Order: "rate"}, 40)
-	row := ansi.Strip(lines[first])
+	lines, rows := look.Lines(Show{Order: "rate"}, 40)
+	row := ansi.Strip(lines[rows[0]])
 	for _, want := range []string{"Arith.Mul", "12,345", " 12 ", "123 ms"} {
 		if !strings.Contains(row, want) || strings.Contains(row, "…") {
 			t.Errorf("no %q in %q", want, row)

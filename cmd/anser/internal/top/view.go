@@ -20,6 +20,7 @@ type Show struct {
 	Filter    string // part of a name
 	Process   string // address of the page of a process whose methods and slow calls are shown
 	Method    *Method
+	Call      *Opened // one call, whatever else is selected
 }
 
 var (
@@ -29,23 +30,28 @@ var (
 	here  = lipgloss.NewStyle().Reverse(true)
 )
 
-// Lines returns a look as lines of text, none wider than width; 0 means any width. rows is the
-// number of rows that can be selected, which begin at the line first.
-func (l *Look) Lines(s Show, width int) (lines []string, first, rows int) {
+// Lines returns a look as lines of text, none wider than width; 0 means any width. rows are the
+// places of the lines that can be selected.
+func (l *Look) Lines(s Show, width int) (lines []string, rows []int) {
 	lines = append(lines, l.summary(), "")
+	if s.Call != nil {
+		return append(lines, s.Call.lines(width)...), nil
+	}
 	if p := l.process(s.Process); p != nil {
-		return l.processLines(lines, p, s, width), 0, 0
+		return l.processLines(lines, p, s, width)
 	}
 	if s.Method != nil {
 		lines = append(lines, bold.Render(Printable(s.Method.Name))+faint.Render("  "+Printable(s.Method.Side)+" "+Printable(s.Method.Target)))
 		t := processTable(sortedProcesses(l.with(s.Method), s.Order, s.Filter))
-		return append(lines, t.Lines(width)...), len(lines) + 1, len(t.Rows)
+		lines, rows = addRows(lines, rows, t.Lines(width), len(t.Rows))
+		lines = append(lines, "", faint.Render("Latest slow calls and failures"))
+		return callLines(lines, rows, l.calls(s), width)
 	}
 	if err := l.Silent(); err != nil && !s.Processes {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			lines = append(lines, bad.Render(line))
 		}
-		return lines, 0, 0
+		return lines, nil
 	}
 	var t table.Table
 	if s.Processes {
@@ -53,13 +59,23 @@ func (l *Look) Lines(s Show, width int) (lines []string, first, rows int) {
 	} else {
 		t = methodTable(sortedMethods(l.Methods, s.Order, s.Filter))
 	}
-	return append(lines, t.Lines(width)...), len(lines) + 1, len(t.Rows)
+	return addRows(lines, rows, t.Lines(width), len(t.Rows))
+}
+
+// addRows adds a table, whose rows can be selected, under its title.
+func addRows(lines []string, rows []int, t []string, n int) ([]string, []int) {
+	for i := range n {
+		rows = append(rows, len(lines)+1+i)
+	}
+	return append(lines, t...), rows
 }
 
 // keys identify the rows that can be selected, in their order.
 func (l *Look) keys(s Show) (list []string) {
 	switch {
-	case s.Process != "":
+	case s.Call != nil:
+		return nil
+	case l.process(s.Process) != nil:
 	case s.Processes || s.Method != nil:
 		processes := l.Processes
 		if s.Method != nil {
@@ -72,6 +88,9 @@ func (l *Look) keys(s Show) (list []string) {
 		for _, m := range sortedMethods(l.Methods, s.Order, s.Filter) {
 			list = append(list, m.Side+" "+m.Target+" "+m.Name)
 		}
+	}
+	for _, c := range l.calls(s) {
+		list = append(list, c.key())
 	}
 	return list
 }
@@ -93,12 +112,13 @@ func (l *Look) summary() string {
 			}
 		}
 	}
-	text := fmt.Sprintf("%s  %s  served %s/s  failed %s  p50 %s  p99 %s  in flight %d  CPU %.0f %%  memory %s",
-		bold.Render(l.Time.Format(time.TimeOnly)), plural(len(l.Processes), "process"), table.Rate(all.Rate), failures(&all), duration(all.P50), duration(all.P99),
-		inFlight, 100*cpu, Bytes(memory))
+	processes := plural(len(l.Processes), "process")
 	if silent > 0 {
-		text += "  " + bad.Render(fmt.Sprintf("%d silent", silent))
+		processes += ", " + bad.Render(fmt.Sprintf("%d silent", silent))
 	}
+	text := fmt.Sprintf("%s  %s  served %s/s  failed %s  p50 %s  p99 %s  in flight %d  CPU %.0f %%  memory %s",
+		bold.Render(l.Time.Format(time.TimeOnly)), processes, table.Rate(all.Rate), failures(&all), duration(all.P50), duration(all.P99),
+		inFlight, 100*cpu, Bytes(memory))
 	if l.Window == 0 {
 		text += "  " + faint.Render("rates follow")
 	}
@@ -145,26 +165,29 @@ func (l *Look) with(m *Method) (list []Process) {
 }
 
 // processLines shows one process.
-func (l *Look) processLines(lines []string, p *Process, s Show, width int) []string {
+func (l *Look) processLines(lines []string, p *Process, s Show, width int) (_ []string, rows []int) {
 	lines = append(lines, bold.Render(Printable(p.Name))+faint.Render("  "+Printable(p.Address+"  "+strings.Join(p.Services, ", "))))
 	if p.Error != "" {
-		return append(lines, bad.Render(Printable(p.Error)))
+		return append(lines, bad.Render(Printable(p.Error))), nil
 	}
 	lines = append(lines, fmt.Sprintf("CPU %.0f %%  memory %s  %d goroutines  %s  %d in flight  %d waiting",
 		100*p.CPU, Bytes(p.Memory), p.Goroutines, plural(p.Conns, "connection"), p.InFlight, p.Waiting), "")
 	t := methodTable(sortedMethods(p.Methods, s.Order, s.Filter))
 	lines = append(lines, t.Lines(width)...)
 	lines = append(lines, "", faint.Render("Latest slow calls"))
-	lines = append(lines, callLines(p.Slow, width)...)
+	calls := l.calls(s)
+	slow, _ := p.latest()
+	lines, rows = callLines(lines, rows, calls[:len(slow)], width)
 	lines = append(lines, "", faint.Render("Latest failures"))
-	return append(lines, callLines(p.Failures, width)...)
+	return callLines(lines, rows, calls[len(slow):], width)
 }
 
 const shownCalls = 8
 
-func callLines(calls []*telemetry.Call, width int) (lines []string) {
+// callLines adds a table of calls, which can be selected.
+func callLines(lines []string, rows []int, calls []Opened, width int) ([]string, []int) {
 	if len(calls) == 0 {
-		return []string{"none"}
+		return append(lines, "none"), rows
 	}
 	var t table.Table
 	for _, title := range []string{"ENDED", "SIDE", "METHOD", "RESULT", "DURATION", "QUEUE", "DECODE", "HANDLER", "ENCODE", "PEER", "TRACE"} {
@@ -177,11 +200,12 @@ func callLines(calls []*telemetry.Call, width int) (lines []string) {
 		}
 		t.Columns = append(t.Columns, c)
 	}
-	for _, c := range calls[:min(len(calls), shownCalls)] {
+	for i := range calls {
+		c := calls[i].Call
 		t.Add(c.Time.Local().Format("15:04:05.000"), Printable(c.Side), Printable(c.Method), Result(c), duration(c.Duration), duration(c.Queue), duration(c.Decode),
 			duration(c.Handle), duration(c.Encode), Printable(c.Peer), Printable(c.TraceID))
 	}
-	return t.Lines(width)
+	return addRows(lines, rows, t.Lines(width), len(t.Rows))
 }
 
 // Result returns how a call ended.

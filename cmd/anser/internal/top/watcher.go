@@ -134,6 +134,16 @@ func (w *Watcher) Look(ctx context.Context) (*Look, error) {
 	return out, nil
 }
 
+// Trace asks all processes for the calls of a trace. Unlike the other methods it may run at the
+// same time as they do.
+func (w *Watcher) Trace(ctx context.Context, id string) (*Trace, error) {
+	sources, err := w.Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ReadTrace(ctx, w.Reader, sources, w.Timeout, id)
+}
+
 type methodKey struct{ side, target, name string }
 
 // processOf returns what a process did between two documents.
