@@ -2,6 +2,8 @@ package doctor_test
 
 import (
 	"context"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo/arith"
 	"github.com/anser-rpc/anser/cmd/anser/internal/doctor"
+	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
 
@@ -81,4 +84,37 @@ func TestProcessWithOpenBreaker(t *testing.T) {
 	if len(g.Findings) != 1 {
 		t.Errorf("%s", text(g))
 	}
+}
+
+// A process says which instances its client does not reach, and that rules cannot be read.
+func TestProcessWithBadInstances(t *testing.T) {
+	reg := registry.NewMemory()
+	for id, at := range map[string]string{"good": serve(t), "dead": unused(t)} {
+		if err := reg.Register(t.Context(), registry.Instance{Service: "arith", ID: id, Address: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := reg.Save(t.Context(), registry.Document{Name: "rules/arith", Data: []byte("{")}); err != nil {
+		t.Fatal(err)
+	}
+	scheme := registry.Scheme{Name: "test", Open: func(*url.URL) (registry.Resolver, string, error) { return reg, "arith", nil }}
+	c, err := anser.Dial("test://h:1/arith", scheme, silent, anser.NoSnapshot(), route.Rules(), anser.Balancer(balance.RoundRobin()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s := anser.NewServer(silent, anser.NoSignals())
+	if err := route.ServeExplain(s, map[string]*anser.Client{"arith": c}); err != nil {
+		t.Fatal(err)
+	}
+	at, g := listen(t, s), new(doctor.Group)
+	for deadline := time.Now().Add(time.Minute); ; {
+		anser.Call[arith.Reply](t.Context(), c, "Arith.Mul", &arith.Args{A: 1, B: 2})
+		g = patient.Process(t.Context(), at, []doctor.Service{{Name: "arith", Methods: []string{"Arith.Mul"}}})
+		if said := text(g); time.Now().After(deadline) || strings.Contains(said, "does not reach dead") && strings.Contains(said, "newer rules") {
+			break
+		}
+	}
+	expect(t, g, "instances", doctor.Warn, "the process does not reach dead of arith")
+	expect(t, g, "rules", doctor.Warn, "newer rules of arith cannot be used")
 }
