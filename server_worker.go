@@ -29,7 +29,9 @@ var jobs = sync.Pool{New: func() any { return new(job) }}
 
 func putJob(j *job) {
 	if j.large != nil {
-		bufpool.PutFrame(j.large)
+		if !j.ctx.keeps() {
+			bufpool.PutFrame(j.large)
+		}
 		j.large, j.payload = nil, nil
 	}
 	if cap(j.payload) > maxKeptMessage {
