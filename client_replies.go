@@ -3,6 +3,7 @@ package anser
 import (
 	"errors"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -234,8 +235,12 @@ func (c *callerHalf) deliver(last bool) (alone bool, broken error) {
 	c.pings = pingLimit{}
 	c.mu.Lock()
 	for i := range batch {
-		if batch[i].call = c.open.Take(batch[i].id); batch[i].call == nil {
+		k := c.open.Take(batch[i].id)
+		batch[i].call = k
+		if k == nil {
 			c.answeredLocked(batch[i].id)
+		} else if k == c.beside { // a reply to a part of the request
+			k.frame = slices.Clone(k.frame[:k.head])
 		}
 	}
 	made := c.lastID
