@@ -29,6 +29,8 @@ type consoleFlags struct {
 	changes   bool
 	login     loginFlags
 	metrics   string // URL of a Prometheus
+	arena     string
+	also      []string // URLs of further registries
 }
 
 func newConsole(s streams) *cobra.Command {
@@ -70,56 +72,62 @@ Exit codes: 0 interrupted; 1 the console failed; 2 wrong use.`),
 	fs.StringVar(&f.cert, "tls-cert", "", "PEM file with the certificate of the console; it is read again when it changes")
 	fs.StringVar(&f.key, "tls-key", "", "PEM file with its key")
 	fs.StringVar(&f.metrics, "prometheus", "", "URL of the Prometheus that has what is older than an hour; its token is in $"+prometheusTokenVariable)
+	fs.StringVar(&f.arena, "arena", "", "file with the report of the arena, in HTML, which the console shows too")
+	fs.StringArrayVar(&f.also, "also", nil, "URL of a further registry whose services are shown; those of --registry alone are changed")
 	f.login.add(c)
 	return c
 }
 
 // run serves the console until ctx ends.
 func (f *consoleFlags) run(ctx context.Context, s streams, pages []string) error {
-	reg, err := f.registry.open()
+	source, err := f.registry.source()
 	if err != nil {
 		return err
 	}
-	defer reg.Close()
-	if !reg.CanList() {
-		return usagef("%s cannot list services: the console needs a registry that can, such as etcd or consul", f.registry.url)
+	var list []site.Registry
+	for _, at := range append([]string{f.registry.url}, f.also...) {
+		reg, kind, err := openRegistry(target.Source{URL: at, Access: source.Access})
+		if err != nil {
+			return err
+		}
+		defer reg.Close()
+		if _, err := reg.Store(); err != nil && f.audit != "" && len(list) == 0 {
+			return &usageError{fmt.Errorf("--audit: %w", err)}
+		}
+		list = append(list, site.Registry{Name: at, Kind: kind, Resolver: reg.Resolver})
 	}
-	o, err := f.options(reg, pages)
+	login, err := f.login.access(f.url)
 	if err != nil {
 		return err
 	}
-	c, err := site.Open(ctx, o)
+	c, err := site.Open(ctx, site.Options{
+		Listen: f.listen, Certificate: f.cert, Key: f.key, URL: f.url, Access: login, Audit: f.audit, AllowChanges: f.changes,
+		Registry: list[0], Also: list[1:], Pages: pages, Token: os.Getenv(adminTokenVariable),
+		Prometheus: f.metrics, PrometheusToken: os.Getenv(prometheusTokenVariable), Arena: f.arena,
+		Version: versionLine(), Dial: target.Caller(source),
+	})
 	if err != nil {
 		if wrong, ok := errors.AsType[*site.UsageError](err); ok {
 			return &usageError{wrong}
 		}
 		return err
 	}
-	fmt.Fprintf(s.out, "console of %s at %s\n", f.registry.url, c.URL())
+	fmt.Fprintf(s.out, "console of %s at %s\n", strings.Join(append([]string{f.registry.url}, f.also...), ", "), c.URL())
 	return c.Serve(ctx)
 }
 
-// options returns the options of the console.
-func (f *consoleFlags) options(reg *target.Registry, pages []string) (o site.Options, err error) {
-	kind, _, err := target.Servers(f.registry.url)
+// openRegistry opens a registry that can list its services.
+func openRegistry(source target.Source) (reg *target.Registry, kind string, err error) {
+	if reg, err = target.Open(source); err != nil {
+		return nil, "", &usageError{err}
+	}
+	kind, _, err = target.Servers(source.URL)
+	if err == nil && !reg.CanList() {
+		err = usagef("%s cannot list services: the console needs a registry that can, such as etcd or consul", source.URL)
+	}
 	if err != nil {
-		return o, err
+		reg.Close()
+		return nil, "", err
 	}
-	source, err := f.registry.source()
-	if err != nil {
-		return o, err
-	}
-	o = site.Options{
-		Listen: f.listen, Certificate: f.cert, Key: f.key, URL: f.url, Audit: f.audit, AllowChanges: f.changes,
-		Registry: site.Registry{Name: f.registry.url, Kind: kind, Resolver: reg.Resolver},
-		Pages:    pages, Token: os.Getenv(adminTokenVariable), Version: versionLine(), Dial: target.Caller(source),
-		Prometheus: f.metrics, PrometheusToken: os.Getenv(prometheusTokenVariable),
-	}
-	if f.audit != "" {
-		if _, err := reg.Store(); err != nil {
-			return o, &usageError{fmt.Errorf("--audit: %w", err)}
-		}
-	}
-	o.Access, err = f.login.access(f.url)
-	return o, err
+	return reg, kind, nil
 }

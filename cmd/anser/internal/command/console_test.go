@@ -29,6 +29,8 @@ func TestConsole(t *testing.T) {
 	run(t, "console", "--registry", "dns:///{service}.example:1").expect(t, 2, "the console needs a registry that can")
 	run(t, "demo", "--console", "0.0.0.0:1", "--for", "1s").expect(t, 2, "the console has no login")
 	run(t, "console", "--prometheus", "127.0.0.1:9090").expect(t, 2, "is not the URL of a Prometheus")
+	run(t, "console", "--also", "dns:///{service}.example:1").expect(t, 2, "the console needs a registry that can")
+	run(t, "console", "--also", "nowhere").expect(t, 2, "is not a URL")
 	run(t, "console", "--allow-changes").expect(t, 2, "use --audit FILE")
 	run(t, "console", "--users", "/nowhere/users.json").expect(t, 2, "no such file")
 	run(t, "console", "--audit", filepath.Join(t.TempDir(), "a"), "--registry", "nacos://127.0.0.1:1").expect(t, 2, "supports no rules")

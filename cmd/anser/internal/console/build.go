@@ -96,7 +96,7 @@ func build(r *collect.Round) *snapshot {
 
 func (s *snapshot) addService(o *collect.ServiceState) {
 	v := &serviceView{state: o, byID: make(map[string]*instanceView), methods: make(map[string]*methodView), contracts: make(map[string]int)}
-	v.Name, v.Rules, v.Stale = o.Name, o.Rules.Version, o.Stale.UTC()
+	v.Name, v.Registry, v.Rules, v.Stale = o.Name, o.Source, o.Rules.Version, o.Stale.UTC()
 	zones, versions := make(map[string]bool), make(map[string]bool)
 	for i := range o.Instances {
 		in := &o.Instances[i]

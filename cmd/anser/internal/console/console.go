@@ -44,6 +44,8 @@ type Options struct {
 	Routes map[string]http.Handler
 	// Page serves the files of the page; nil means none.
 	Page http.Handler
+	// Arena says that Routes has the report of the arena.
+	Arena bool
 	// Long has the series of more than an hour; nil means none.
 	Long   *longhistory.Source
 	Logger *slog.Logger

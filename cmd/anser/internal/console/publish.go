@@ -76,7 +76,7 @@ func (c *Console) publishLocked() {
 // systemOf returns the whole system with the latest changes.
 func (c *Console) systemOf(s *snapshot) model.System {
 	out := s.system
-	out.LongHistory = c.o.Long != nil
+	out.LongHistory, out.Arena = c.o.Long != nil, c.o.Arena
 	out.Changes = c.changes.latest(firstShown, "", time.Time{})
 	return out
 }

@@ -17,14 +17,14 @@ type shown struct {
 }
 
 // openConsole serves a console of the registry and of the demo's own page at address, or on a free
-// port if that is taken.
-func openConsole(ctx context.Context, reg registry.Resolver, name, own, address string) (*shown, error) {
+// port if that is taken. It can change the demo, and records that in the file audit.
+func openConsole(ctx context.Context, reg registry.Resolver, name, own, audit, address string) (*shown, error) {
 	if address == "" {
 		return new(shown), nil
 	}
 	o := site.Options{
 		Listen: address, Registry: site.Registry{Name: name, Kind: "etcd", Resolver: reg}, Pages: []string{own},
-		Dial: target.Caller(target.Source{URL: name}),
+		Dial: target.Caller(target.Source{URL: name}), Audit: audit,
 	}
 	c, err := site.Open(ctx, o)
 	if err != nil {

@@ -108,7 +108,7 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	}
 	defer func() { err = errors.Join(err, entrance.close()) }()
 	d.address = entrance.address
-	shown, err := openConsole(ctx, reg, d.url, d.watched.url, o.Console)
+	shown, err := openConsole(ctx, reg, d.url, d.watched.url, filepath.Join(dir, "audit.jsonl"), o.Console)
 	if err != nil {
 		return Summary{}, err
 	}

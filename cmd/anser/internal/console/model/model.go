@@ -30,6 +30,7 @@ type System struct {
 	Changes    []Change   `json:"changes"` // the latest ones, the last one first
 	// LongHistory says that series of more than an hour are known, from Prometheus.
 	LongHistory bool `json:"long_history,omitempty"`
+	Arena       bool `json:"arena,omitempty"` // the console has the report of an arena
 }
 
 // Processes counts the processes with an admin page.
@@ -59,6 +60,7 @@ type Registry struct {
 // servers.
 type Service struct {
 	Name      string `json:"name"`
+	Registry  string `json:"registry,omitempty"` // name of the registry that has it
 	Instances int    `json:"instances"`
 	Up        int    `json:"up"`      // wants calls, and no client says otherwise
 	Ejected   int    `json:"ejected"` // by at least one client

@@ -39,12 +39,14 @@ type Options struct {
 	AllowChanges bool   // other machines may change something
 
 	Registry Registry
-	Pages    []string // addresses of admin pages that no instance announces
-	Token    string   // for admin pages
+	Also     []Registry // whose services are shown, and not changed
+	Pages    []string   // addresses of admin pages that no instance announces
+	Token    string     // for admin pages
 	// Prometheus is the URL of one that has what is older than an hour; empty means none.
 	Prometheus, PrometheusToken string
 	Dial                        func(target string, opts ...anser.DialOption) (*anser.Client, error)
 	Version                     string
+	Arena                       string // file with the report of the arena; empty means none
 	// BodyWithin is how long the body of a request may take; 0 means 30 seconds.
 	BodyWithin time.Duration
 }
@@ -56,7 +58,7 @@ type Access struct {
 	Proxy *access.ProxyOptions
 }
 
-// Registry is the registry that the console shows.
+// Registry is a registry that the console shows.
 type Registry struct {
 	Name, Kind string
 	Resolver   registry.Resolver // rules are changed if it is also a registry.Store
@@ -143,8 +145,12 @@ func (s *Site) release() {
 
 // build starts the console with all of its routes.
 func (s *Site) build(o Options) (err error) {
+	changed := &first{o.Registry.Resolver, o.Registry.Name, func(service string) string {
+		v, _ := s.console.Service(service)
+		return v.Registry
+	}}
 	deps := change.Deps{
-		Access: s.access, Log: s.log, Registry: o.Registry.Resolver, Dial: o.Dial,
+		Access: s.access, Log: s.log, Registry: changed, Store: changed.store(), Dial: o.Dial,
 		Note: func(kind, service, instance, text, by string) {
 			s.console.Note(model.Change{Kind: kind, Service: service, Instance: instance, Text: model.Text(text), By: by})
 		},
@@ -157,7 +163,6 @@ func (s *Site) build(o Options) (err error) {
 			return addresses
 		},
 	}
-	deps.Store, _ = o.Registry.Resolver.(registry.Store)
 	if s.changes, err = change.New(deps); err != nil {
 		return err
 	}
@@ -165,9 +170,16 @@ func (s *Site) build(o Options) (err error) {
 	for pattern, h := range s.access.Routes() {
 		routes[pattern] = h
 	}
+	if o.Arena != "" {
+		routes["GET /api/arena"] = serveArena(s.access, o.Arena)
+	}
+	var sources []collect.Source
+	for _, r := range append([]Registry{o.Registry}, o.Also...) {
+		sources = append(sources, collect.Source{Name: r.Name, Kind: r.Kind, Resolver: r.Resolver})
+	}
 	s.console, err = console.New(console.Options{
-		Registries: []collect.Source{{Name: o.Registry.Name, Kind: o.Registry.Kind, Resolver: o.Registry.Resolver}},
-		Pages:      o.Pages, Token: o.Token, Routes: routes, Long: s.long, Page: s.access.Page(pagefiles.Handler()),
+		Registries: sources,
+		Pages:      o.Pages, Token: o.Token, Routes: routes, Long: s.long, Arena: o.Arena != "", Page: s.access.Page(pagefiles.Handler()),
 		Guard: func(h http.Handler) http.Handler { return s.access.Wrap(h, access.Look) },
 	})
 	return err

@@ -1,0 +1,46 @@
+package site
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+)
+
+// maxArena is the maximum size of the report of the arena, in bytes.
+const maxArena = 8 << 20
+
+// arenaPolicy keeps a report away from the console: with a sandbox it has an origin of its own, so
+// that its scripts can use no session.
+const arenaPolicy = "sandbox allow-scripts allow-popups; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
+	"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// serveArena returns a handler that serves the report of the arena in a file, as it is at the time
+// of the request.
+func serveArena(who *access.Access, file string) http.Handler {
+	return who.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		data, err := readArena(file)
+		if err != nil {
+			http.Error(w, "the report of the arena cannot be read: "+err.Error(), http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", arenaPolicy)
+		w.Write(data)
+	}), access.Look)
+}
+
+func readArena(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxArena+1))
+	if err == nil && len(data) > maxArena {
+		err = fmt.Errorf("%s has more than %d bytes", file, maxArena)
+	}
+	return data, err
+}
