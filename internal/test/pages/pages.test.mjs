@@ -5,6 +5,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { consoleTests } from "./console.mjs";
 import { places } from "./places.mjs";
 import { System, bin, launch } from "./system.mjs";
 
@@ -176,3 +177,5 @@ test("hostile names do not control a terminal", async () => {
 		assert.doesNotMatch(stdout + stderr, forbidden, `anser ${line.join(" ")}: ${JSON.stringify(stdout + stderr)}`);
 	}
 });
+
+consoleTests(test, visit, system, wide);

@@ -49,9 +49,9 @@ try {
 	for (const terminal of terminals) if (terminal.alone && wants(terminal.picture)) await take(terminal, "");
 	await system.demo("--steps", "slow,canary"); // steps that end no instance, whose page a picture may show
 	const browser = await launch();
-	for (const { picture, site, path, ready, prepare, size: [width, height] = [], wait = 0 } of places) {
+	for (const { picture, site, path, ready, prepare, size: [width, height] = [], wait = 0, dark } of places) {
 		if (!picture || !wants(picture)) continue;
-		const page = await browser.newPage({ viewport: { width, height } });
+		const page = await browser.newPage({ viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
 		page.setDefaultTimeout(120_000);
 		await page.goto(system.sites[site] + path);
 		await page.waitForSelector(ready);

@@ -5,7 +5,7 @@
 //   ready    a selector of what it shows when it is complete
 //   prepare  does what a viewer would do before a picture is taken, and before the page is checked
 //   renews   the page renews itself
-//   picture  its name in docs/images; size is that of the window, wait how long it is open before (ms)
+//   picture  its name in docs/images; size is that of the window, wait how long it is open before (ms), dark its colours
 // settled waits until the console has shown a few seconds.
 const settled = (page) => page.waitForFunction(() => document.querySelectorAll(".spark path, .uplot canvas").length > 0);
 
@@ -51,20 +51,20 @@ export const places = [
 	{ name: "tools for agents", site: "gateway", path: "/mcp", ready: "section", picture: "mcp", size: [1280, 620] },
 	{ name: "OpenAPI: hostile names", site: "hostile gateway", path: "/openapi", ready: ".service a" },
 	{ name: "tools for agents: hostile names", site: "hostile gateway", path: "/mcp", ready: "section" },
-	{ name: "console: overview", site: "console", path: "/", ready: ".node.t-good", prepare: settled },
+	{ name: "console: overview", site: "console", path: "/", ready: ".node.t-good", prepare: settled, picture: "console", size: [1360, 760], wait: 40_000 },
 	{ name: "console: a chosen service", site: "console", path: "/#/?focus=front", ready: ".panel td a" },
 	{ name: "console: services", site: "console", path: "/#/services", ready: "tbody tr" },
-	{ name: "console: service", site: "console", path: "/#/services/front", ready: ".uplot", prepare: settled },
+	{ name: "console: service", site: "console", path: "/#/services/front", ready: ".uplot", prepare: settled, picture: "console-service", size: [1360, 860], wait: 60_000, dark: true },
 	{ name: "console: instances of a service", site: "console", path: "/#/services/arith?tab=instances", ready: "tbody tr" },
 	{ name: "console: method", site: "console", path: "/#/services/arith/Arith.Mul", ready: ".uplot", prepare: settled },
 	{ name: "console: instances", site: "console", path: "/#/instances", ready: ".grid canvas" },
 	{ name: "console: calls", site: "console", path: "/#/calls", ready: "tbody tr" },
 	{
-		name: "console: trace", site: "console", path: "/#/calls", ready: "tbody tr td a[href*=trace]",
+		name: "console: trace", site: "console", path: "/#/calls", ready: "tbody tr td a[href*=trace]", picture: "console-trace", size: [1360, 520],
 		prepare: async (page) => {
-			await page.locator("td a[href*=trace]").first().click();
-			await page.locator(".waterfall button").first().click();
-			await page.waitForSelector(".detail");
+			await page.locator("tr:has-text('Front.Page') td a[href*=trace], tr td a[href*=trace]").first().click();
+			await page.waitForSelector(".waterfall, .empty"); // processes forget calls
+			if (await page.locator(".waterfall").count()) await page.locator(".waterfall button").first().click();
 		},
 	},
 	{ name: "console: changes", site: "console", path: "/#/changes", ready: ".changes, .empty" },
@@ -74,10 +74,11 @@ export const places = [
 		name: "console: search", site: "console", path: "/#/", ready: ".node.t-good",
 		prepare: async (page) => {
 			await page.keyboard.press("Control+k");
-			await page.keyboard.type("Arith.M");
+			await page.fill(".palette input", "Arith.M");
 			await page.waitForSelector(".palette li:has-text('Arith.Mul')");
 		},
 	},
-	{ name: "console: a service that is not there", site: "console", path: "/#/services/none", ready: ".trouble" },
+	{ name: "console: read-only rules", site: "console", path: "/#/services/arith?tab=rules", ready: ".why" },
+	{ name: "console: canaries", site: "console", path: "/#/canaries", ready: ".empty, .versions" },
 	{ name: "console: Chinese", site: "console", path: "/#/services/front?lang=zh", ready: ".uplot" },
 ];

@@ -28,6 +28,7 @@ export class System {
 				text += part;
 				const found = patterns.map((p) => text.match(p)?.[1]);
 				if (found.every(Boolean)) {
+					child.found = found;
 					clearTimeout(bound);
 					resolve(found);
 				}
@@ -64,16 +65,24 @@ export class System {
 		Object.assign(this.sites, { hostile: `http://${page}`, "hostile gateway": `http://${gateway}` });
 	}
 
+	// stop ends the process that has printed a text.
+	async stop(printed) {
+		await ended(this.#processes.find((child) => child.exitCode === null && child.found?.includes(printed)));
+	}
+
 	async end() {
-		await Promise.all(this.#processes.map((child) => new Promise((resolve) => {
-			if (child.exitCode !== null) return resolve();
-			child.on("exit", resolve);
-			child.kill("SIGINT");
-			child.stdin.end();
-		})));
+		await Promise.all(this.#processes.map(ended));
 		if (this.folder) await rm(this.folder, { recursive: true });
 	}
 }
+
+// ended ends a process.
+const ended = (child) => new Promise((resolve) => {
+	if (child.exitCode !== null) return resolve();
+	child.on("exit", resolve);
+	child.kill("SIGINT");
+	child.stdin.end();
+});
 
 // evil are names that a registry takes from an instance.
 export const evil = {

@@ -8,7 +8,8 @@ import { reconnect, useStore } from "./store";
 import { Icon, Wait } from "./ui";
 import { AuditPage, CallsPage, CanariesPage, ChangesPage, ConnectionsPage, InstancesView, LoginPage, Method, Overview, RegistriesPage, Service, ServicesPage, Trace } from "./views/pages";
 
-const Palette = lazy(() => import("./palette"));
+const search = () => import("./palette");
+const Palette = lazy(search);
 
 const pages = ["", "services", "instances", "calls", "changes", "registries", "connections", "canaries", "audit"] as const;
 
@@ -56,7 +57,11 @@ export function App() {
 			}
 		};
 		addEventListener("keydown", key);
-		return () => removeEventListener("keydown", key);
+		const soon = setTimeout(search, 1_500); // so that no key is lost when it opens
+		return () => {
+			clearTimeout(soon);
+			removeEventListener("keydown", key);
+		};
 	}, []);
 	useEffect(() => {
 		scrollTo(0, 0);

@@ -176,8 +176,7 @@ export function Changes({ list, most }: { list: Change[]; most?: number }) {
 					<time dateTime={c.time}>{clock(c.time)}</time>
 					<span className={"kind k-" + c.kind}>{t.kinds[c.kind] ?? c.kind}</span>
 					<span className="what">
-						{c.service ? <ServiceLink name={c.service} /> : null}{c.service ? " " : null}
-						{c.text}{c.by ? <span className="dim"> – {c.by}</span> : null}
+						{c.service ? <ServiceLink name={c.service} /> : null} {c.instance ? <a href={href(["services", c.service ?? ""], { tab: "instances", instance: c.instance })}>{c.instance}</a> : null} {c.text}{c.by ? <span className="dim"> – {c.by}</span> : null}
 					</span>
 				</li>
 			))}
