@@ -61,6 +61,7 @@ export interface System {
 	services: Service[];
 	edges: Edge[];
 	changes: Change[];
+	long_history?: boolean; // there is more than an hour, from Prometheus
 }
 
 export interface Update extends System {

@@ -12,6 +12,7 @@ export interface State {
 	services: ReadonlyMap<string, Service>;
 	edges: ReadonlyMap<string, Edge>;
 	changes: Change[];
+	long: boolean; // there is more history than an hour
 	trails: ReadonlyMap<string, number[]>; // the last rates of services, the last one last
 }
 
@@ -24,7 +25,7 @@ export const edgeKey = (from: string, to: string): string => from + ">" + to;
 
 export const empty: State = {
 	loaded: false, lost: false, time: "", processes: { known: 0, read: 0, failed: [] }, registries: [],
-	services: new Map(), edges: new Map(), changes: [], trails: new Map(),
+	services: new Map(), edges: new Map(), changes: [], long: false, trails: new Map(),
 };
 
 function trailsOf(before: ReadonlyMap<string, number[]>, services: ReadonlyMap<string, Service>): ReadonlyMap<string, number[]> {
@@ -38,7 +39,7 @@ export function begin(before: State, v: System): State {
 	const services = new Map(v.services.map((s) => [s.name, s]));
 	return {
 		loaded: true, lost: false, time: v.time, processes: v.processes, registries: v.registries, services,
-		edges: new Map(v.edges.map((e) => [edgeKey(e.from, e.to), e])), changes: v.changes, trails: trailsOf(before.trails, services),
+		edges: new Map(v.edges.map((e) => [edgeKey(e.from, e.to), e])), changes: v.changes, long: Boolean(v.long_history), trails: trailsOf(before.trails, services),
 	};
 }
 
@@ -50,7 +51,7 @@ export function apply(s: State, u: Update): State {
 	for (const e of u.edges) edges.set(edgeKey(e.from, e.to), e);
 	for (const [from, to] of u.gone.edges) edges.delete(edgeKey(from, to));
 	return {
-		loaded: true, lost: false, time: u.time, processes: u.processes, registries: u.registries, services, edges,
+		...s, loaded: true, lost: false, time: u.time, processes: u.processes, registries: u.registries, services, edges,
 		changes: u.changes.length ? [...u.changes, ...s.changes].slice(0, shownChanges) : s.changes, trails: trailsOf(s.trails, services),
 	};
 }

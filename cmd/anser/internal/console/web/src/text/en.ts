@@ -106,6 +106,7 @@ const words = {
 	range: "Time",
 	minutes5: "5 min",
 	hour: "1 h",
+	hours: (n: number) => `${n} h`,
 	callRate: "Calls per second",
 	latency: "Latency",
 	durations: "Durations of calls",

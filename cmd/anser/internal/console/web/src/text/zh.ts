@@ -106,6 +106,7 @@ export const zh: Text = {
 	range: "时间范围",
 	minutes5: "5 分钟",
 	hour: "1 小时",
+	hours: (n) => `${n} 小时`,
 	callRate: "每秒调用数",
 	latency: "延迟",
 	durations: "调用耗时分布",
