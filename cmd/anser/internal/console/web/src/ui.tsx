@@ -147,6 +147,7 @@ export function ServiceState({ s }: { s: Service }) {
 	if (s.down) bad.push(t.nDown(s.down));
 	if (s.stale) return <Mark tone="warn">{t.listOf(clock(s.stale))}</Mark>;
 	if (bad.length) return <Mark tone="bad">{bad.join(", ")}</Mark>;
+	if (s.failed > 0) return <Mark tone="bad">{t.nFailing(rate(s.failed))}</Mark>;
 	if (s.external) return <span className="dim">{t.notInRegistry}</span>;
 	return <Mark tone={s.drained ? "warn" : "good"}>{s.drained ? t.nDrained(s.drained) : t.up}</Mark>;
 }

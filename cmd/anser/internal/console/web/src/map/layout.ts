@@ -15,22 +15,33 @@ export interface Layout {
 
 export const box = { w: 178, h: 50 };
 const gap = { x: 130, y: 20 };
-const deepest = 8;
+const deepest = 16;
 const tallest = 12; // nodes of a column, before it is split
 
-// depths returns the column of each node: the longest way to it from a caller, as far as there is no circle.
+// depths returns the column of each node: the longest way to it from a caller. Calls that close a circle do not count.
 export function depths(names: string[], edges: [string, string][]): Map<string, number> {
-	const depth = new Map(names.map((n) => [n, 0]));
-	for (let round = 0; round < Math.min(names.length, deepest); round++) {
-		let moved = false;
-		for (const [from, to] of edges) {
-			const next = Math.min((depth.get(from) ?? 0) + 1, deepest);
-			if (from !== to && (depth.get(to) ?? 0) < next) {
-				depth.set(to, next);
-				moved = true;
-			}
+	const out = new Map<string, string[]>(names.map((n) => [n, []])), called = new Set<string>();
+	for (const [from, to] of edges) {
+		if (from === to || !out.has(from) || !out.has(to)) continue;
+		out.get(from)?.push(to);
+		called.add(to);
+	}
+	const depth = new Map(names.map((n) => [n, 0])), state = new Map<string, "open" | "done">(), order: string[] = [], kept: [string, string][] = [];
+	const visit = (from: string) => {
+		state.set(from, "open");
+		for (const to of out.get(from) ?? []) {
+			if (state.get(to) === "open") continue;
+			kept.push([from, to]);
+			if (!state.has(to)) visit(to);
 		}
-		if (!moved) break;
+		state.set(from, "done");
+		order.push(from);
+	};
+	for (const n of [...names.filter((n) => !called.has(n)), ...names]) if (!state.has(n)) visit(n);
+	const after = new Map<string, string[]>();
+	for (const [from, to] of kept) after.set(from, [...(after.get(from) ?? []), to]);
+	for (const from of order.reverse()) {
+		for (const to of after.get(from) ?? []) depth.set(to, Math.max(depth.get(to) ?? 0, Math.min((depth.get(from) ?? 0) + 1, deepest)));
 	}
 	return depth;
 }

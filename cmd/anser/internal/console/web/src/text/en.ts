@@ -63,6 +63,7 @@ const words = {
 	up: "up",
 	nEjected: (n: number) => `${n} ejected`,
 	nDown: (n: number) => `${n} down`,
+	nFailing: (rate: string) => `${rate} failed/s`,
 	nDrained: (n: number) => `${n} drained`,
 	listOf: (time: string) => `list of ${time}`,
 	notInRegistry: "not in the registry",

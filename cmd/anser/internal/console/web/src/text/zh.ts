@@ -63,6 +63,7 @@ export const zh: Text = {
 	up: "正常",
 	nEjected: (n) => `${n} 个被摘除`,
 	nDown: (n) => `${n} 个不可达`,
+	nFailing: (rate) => `失败 ${rate}/秒`,
 	nDrained: (n) => `${n} 个已下线`,
 	listOf: (time) => `${time} 的列表`,
 	notInRegistry: "不在注册中心",

@@ -120,7 +120,7 @@ function draw(canvas: HTMLCanvasElement, width: number, p: Squares, means: Map<s
 	c.font = "12px system-ui, sans-serif";
 	c.textBaseline = "middle";
 	c.fillStyle = palette.ink;
-	for (const g of p.groups) c.fillText(short(g.name, p.label ? 26 : 48), 0, g.y);
+	for (const g of p.groups) c.fillText(short(g.name, p.label ? 26 : 48), g.x, g.y);
 	const value = values[by];
 	const most = value ? Math.max(...p.squares.map((s) => value(s.instance)), 1e-12) : 1;
 	p.squares.forEach((s, i) => {

@@ -9,6 +9,7 @@ export interface Square {
 
 export interface Group {
 	name: string;
+	x: number;
 	y: number;
 }
 
@@ -20,24 +21,34 @@ export interface Squares {
 	label: number; // width of the names
 }
 
+const gap = 28; // between services that are next to each other
+
 // arrange places squares in a width.
 export function arrange(list: Instance[], width: number): Squares {
 	const byService = new Map<string, Instance[]>();
 	for (const i of list) byService.set(i.service, [...(byService.get(i.service) ?? []), i]);
 	const narrow = width < 620, label = narrow ? 0 : 190;
 	const size = list.length > 400 ? 15 : 22, step = size + 3;
-	const columns = Math.max(1, Math.floor((width - label) / step));
+	const members = Math.max(0, ...[...byService.values()].map((l) => l.length));
+	// Services with few instances are next to each other where there is room.
+	const blocks = narrow ? 1 : Math.max(1, Math.min(Math.floor(width / (label + Math.max(members, 4) * step + gap)), byService.size));
+	const block = Math.floor(width / blocks), columns = Math.max(1, Math.floor((block - label - (blocks > 1 ? gap : 0)) / step));
 	const squares: Square[] = [], groups: Group[] = [];
-	let y = 4;
-	for (const name of [...byService.keys()].sort()) {
-		groups.push({ name, y: narrow ? y + 8 : y + size / 2 });
-		if (narrow) y += 18;
-		const members = byService.get(name) ?? [];
-		members.sort((a, b) => a.id.localeCompare(b.id, undefined, { numeric: true }));
-		members.forEach((instance, i) => squares.push({ x: label + (i % columns) * step, y: y + Math.floor(i / columns) * step, instance }));
-		y += Math.ceil(members.length / columns) * step + 5;
+	const names = [...byService.keys()].sort(), rows = Math.ceil(names.length / blocks);
+	let height = 0;
+	for (let b = 0; b < blocks; b++) {
+		let y = 4;
+		for (const name of names.slice(b * rows, (b + 1) * rows)) {
+			groups.push({ name, x: b * block, y: narrow ? y + 8 : y + size / 2 });
+			if (narrow) y += 18;
+			const list = byService.get(name) ?? [];
+			list.sort((a, c) => a.id.localeCompare(c.id, undefined, { numeric: true }));
+			list.forEach((instance, i) => squares.push({ x: b * block + label + (i % columns) * step, y: y + Math.floor(i / columns) * step, instance }));
+			y += Math.ceil(list.length / columns) * step + 5;
+		}
+		height = Math.max(height, y);
 	}
-	return { squares, groups, height: y, size, label };
+	return { squares, groups, height, size, label };
 }
 
 export type Health = "ok" | "slow" | "bad" | "out" | "stale";
