@@ -91,7 +91,7 @@ export function Calls() {
 				<TraceForm />
 			</div>
 			{live && service ? <Live service={service} method={method} /> : (
-				<><CostKey /><div className="live"><CallTable list={data?.filter((c) => c.method.toLowerCase().includes(method))} error={error} name="sort" most={200} /></div></>
+				<><CostKey /><div className="live"><CallTable list={data?.filter((c) => c.method.toLowerCase().includes(method))} error={error} name="sort" most={100} /></div></>
 			)}
 		</>
 	);
