@@ -208,22 +208,3 @@ func TestAllocationsOfAStream(t *testing.T) {
 	st.CloseSend()
 	hearEnd(t, st)
 }
-
-// A stream that is refused at a limit costs the server its error, and no stream.
-func TestRefusedStreamAllocs(t *testing.T) {
-	network := new(ansertest.Network)
-	serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Idle": idle}, anser.MaxStreams(1))
-	p := rawClient(t, network, "a:1")
-	p.Send(wire.AppendMethod(nil, 1, "Chat.Idle"), openRequest(1, 1, nil))
-	id := uint64(1)
-	n := allocs(t, func() {
-		id++
-		p.Send(openRequest(id, 1, nil))
-		if f, err := p.Next(); err != nil || f.Type != wire.TypeError || f.ID != id {
-			t.Fatal(f.Type, f.ID, err)
-		}
-	})
-	if n > 9 {
-		t.Errorf("%v allocations", n)
-	}
-}

@@ -177,10 +177,7 @@ func (j *job) late(now mono.Time) *Error {
 	if j.ctx.expired(now) {
 		return errExpired
 	}
-	// The client may no longer make the call. A stream that it has cancelled at once does not run,
-	// either: while a client opens and cancels streams as fast as it can, their handlers would take
-	// the processors from the calls of other connections.
-	if (j.ctx.conn.auth != nil || j.ctx.stream() != nil) && j.ctx.isOver() {
+	if j.ctx.conn.auth != nil && j.ctx.isOver() { // the client may no longer make the call
 		return errGone
 	}
 	g := j.ctx.method.limits

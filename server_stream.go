@@ -26,10 +26,13 @@ func (c *calleeHalf) openStream(s *reading, n *named, ctx *callContext, cd codec
 
 // enterStream adds a new stream to the open ones, unless a limit is reached.
 func (c *calleeHalf) enterStream(ctx *callContext, cd codec.Codec, payload []byte) *Error {
-	if refused := c.reserveStream(); refused != nil {
-		return refused
-	}
 	srv := c.server
+	if c.accepted == nil {
+		return refusal(Unimplemented, "a client takes no streams")
+	}
+	if srv.o.maxStreams == 0 {
+		return refusal(Unimplemented, "the server offers no streams (anser.MaxStreams)")
+	}
 	st := newStream(&c.streams, ctx, cd, srv.o.maxMessage)
 	st.id, st.ctx, st.badMessage = ctx.id, ctx, InvalidArgument
 	packed := false
@@ -44,23 +47,6 @@ func (c *calleeHalf) enterStream(ctx *callContext, cd codec.Codec, payload []byt
 		ctx.extras = new(callExtras)
 	}
 	ctx.extras.stream = st
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.openLocked(ctx)
-	return nil
-}
-
-// reserveStream counts a stream that the reader goroutine is about to open, unless a limit is
-// reached. It is called before anything is allocated for the stream: a client that opens more than
-// it may must not cost other connections garbage collections.
-func (c *calleeHalf) reserveStream() *Error {
-	srv := c.server
-	if c.accepted == nil {
-		return refusal(Unimplemented, "a client takes no streams")
-	}
-	if srv.o.maxStreams == 0 {
-		return refusal(Unimplemented, "the server offers no streams (anser.MaxStreams)")
-	}
 	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
 		srv.inFlight.Add(-1)
 		return srv.tooManyInFlight()
@@ -77,6 +63,7 @@ func (c *calleeHalf) reserveStream() *Error {
 	}
 	c.streaming++
 	srv.streams.Add(1)
+	c.openLocked(ctx)
 	return nil
 }
 
