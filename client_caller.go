@@ -49,7 +49,6 @@ type callerHalf struct {
 	expireAt    mono.Time // time to which expiry is set, or 0
 	rest        []byte    // the remainder of a write that would block, for writeRest
 	restAt      int       // bytes of rest that were written
-	beside      *call     // whose frame is being written without a copy, or nil
 	reserved    bool      // writing is set for writeBehind, which has not started yet
 	cancels     cancelpace.Pacer
 	cancelTimer *time.Timer // runs while CANCELs wait
@@ -133,19 +132,12 @@ func (c *callerHalf) start(ctx context.Context, k *call, m *methodName) *Error {
 	if k.deadline != 0 && (c.expireAt == 0 || k.deadline < c.expireAt) {
 		c.expireLocked(k.deadline)
 	}
-	k.begin = c.appended
-	c.appended += uint64(len(k.frame))
-	if c.writesBesideLocked(k) {
-		putUint64(k.frame[idOffset:], k.id|c.idBit)
-		putUint32(k.frame[methodOffset:], number)
-		c.writeBesideLocked(ctx, k)
-		c.mu.Unlock()
-		return nil
-	}
 	at := len(c.buf)
 	c.buf = append(c.buf, k.frame...)
 	putUint64(c.buf[at+idOffset:], k.id|c.idBit)
 	putUint32(c.buf[at+methodOffset:], number)
+	k.begin = c.appended
+	c.appended += uint64(len(k.frame))
 	switch {
 	case c.reserved && len(c.buf) >= fullWrite && k.stream == nil && k.pending == nil && c.socket != nil:
 		c.reserved = false // so writeBehind does nothing

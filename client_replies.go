@@ -3,7 +3,6 @@ package anser
 import (
 	"errors"
 	"os"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -235,12 +234,8 @@ func (c *callerHalf) deliver(last bool) (alone bool, broken error) {
 	c.pings = pingLimit{}
 	c.mu.Lock()
 	for i := range batch {
-		k := c.open.Take(batch[i].id)
-		batch[i].call = k
-		if k == nil {
+		if batch[i].call = c.open.Take(batch[i].id); batch[i].call == nil {
 			c.answeredLocked(batch[i].id)
-		} else if k == c.beside { // a reply to a part of the request
-			k.frame = slices.Clone(k.frame[:k.head])
 		}
 	}
 	made := c.lastID

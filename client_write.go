@@ -1,10 +1,6 @@
 package anser
 
-import (
-	"context"
-
-	"github.com/anser-rpc/anser/codec"
-)
+import "context"
 
 // writeLocked writes the waiting bytes on the goroutine of k's caller, which saves a switch
 // between goroutines. It writes only what the transport accepts at once, and only while k is open:
@@ -38,54 +34,6 @@ func (c *callerHalf) writeLocked(ctx context.Context, k *call) {
 		}
 	}
 	c.stopLocked()
-}
-
-// writesBesideLocked reports whether the caller of k writes a large frame without copying it to the
-// buffer.
-func (c *callerHalf) writesBesideLocked(k *call) bool {
-	return len(k.frame) >= largeFrame && (!c.writing || c.reserved) && c.socket != nil &&
-		c.checksums == nil && k.stream == nil && k.pending == nil
-}
-
-// writeBesideLocked writes the waiting bytes, and after them the frame of k, as far as the
-// transport accepts them at once. The frame stays the call's: what is not accepted is copied.
-func (c *callerHalf) writeBesideLocked(ctx context.Context, k *call) {
-	c.writing, c.reserved = true, false
-	var out []byte
-	if len(c.buf) > 0 {
-		out = c.takeLocked()
-	} else {
-		c.upkeep.Stir()
-		out, c.spare = c.spare[:0], nil // for what is not accepted
-	}
-	c.handed = c.appended
-	c.beside = k
-	frame := k.frame
-	c.mu.Unlock()
-	n, err := 0, error(nil)
-	if len(out) > 0 {
-		n, err = c.socket.TryWrite(out)
-	}
-	m := 0
-	if err == nil && n == len(out) {
-		m, err = c.socket.TryWrite(frame)
-	}
-	c.mu.Lock()
-	c.beside = nil
-	switch {
-	case err != nil || c.err != nil:
-		c.handed -= uint64(len(out) - n + len(frame) - m)
-		if err != nil {
-			c.failLocked(err)
-		}
-	case n < len(out) || m < len(frame):
-		c.rest, c.restAt = codec.AppendInPieces(out, frame[m:]), n
-		c.writeInBackgroundLocked()
-		return
-	default:
-		c.settleLocked(out, n, nil)
-	}
-	c.writeLocked(ctx, k)
 }
 
 // try writes what the transport accepts at once.
