@@ -189,22 +189,7 @@ func (k *call) decode(e *endpoint, cd codec.Codec, out any) (fault *Error) {
 			return fault
 		}
 	}
-	if keeper, ok := cd.(codec.Keeper); ok && k.large != nil && !k.packed {
-		return k.decodeLarge(cd, keeper, payload, out)
-	}
 	if err := unmarshal(cd, payload, out, k.fresh); err != nil {
-		return undecodedReply(cd, err)
-	}
-	return nil
-}
-
-// decodeLarge decodes a reply into out, which may keep it.
-func (k *call) decodeLarge(cd codec.Codec, keeper codec.Keeper, payload []byte, out any) *Error {
-	kept, err := keeper.UnmarshalKeep(payload[:len(payload):len(payload)], out)
-	if kept {
-		k.large = nil
-	}
-	if err != nil {
 		return undecodedReply(cd, err)
 	}
 	return nil

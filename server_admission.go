@@ -114,13 +114,12 @@ func (c *calleeHalf) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 		s.traces = s.traces[1:]
 		*ctx.trace = r.Trace
 	}
-	if r.Metadata != nil || r.Compression != 0 || s.large.returned {
+	if r.Metadata != nil || r.Compression != 0 {
 		if len(s.extras) == 0 {
 			s.extras = make([]callExtras, slabSize)
 		}
 		ctx.extras = &s.extras[0]
 		s.extras = s.extras[1:]
-		ctx.extras.large = s.large.returned
 		ctx.extras.metadata = slices.Clone(r.Metadata)
 		if r.Metadata != nil {
 			ctx.extras.key = s.key

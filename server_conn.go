@@ -179,9 +179,6 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	s.times = callTimes{arrived: s.arrived, began: s.times.ended} // the end of the call before
 	out := c.server.execute(ctx, cd, payload, s.out, &s.times)
 	returned = true
-	if ctx.keeps() {
-		s.takeLarge()
-	}
 	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
 		// Another goroutine reads now, with copies of the data in s. It holds the lock that
 		// finishDetached takes until the copies are made.
@@ -207,9 +204,6 @@ var errExited = &Error{Code: Internal, Outcome: Executed, Message: "the handler 
 // exited runs when the handler ends the reader goroutine with runtime.Goexit. Another goroutine
 // goes on reading, unless one does already.
 func (c *serverConn) exited(s *reading, word uint64, ctx *callContext) {
-	if ctx.keeps() {
-		s.takeLarge()
-	}
 	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
 		c.finishDetached(ctx, appendFault(nil, ctx, errExited))
 		s.release()

@@ -42,8 +42,6 @@ type callExtras struct {
 	key       string        // the idempotency key, or ""
 	protocol  *ProtocolCall // nil: the call came over Anser's own protocol
 	forwarded stopper       // nil: the server runs the call itself
-	large     bool          // the frame of the request has a buffer of its own
-	kept      bool          // the message refers to this buffer, which belongs to it
 }
 
 // cancelState is the state that a context needs once its Done is called or a context is derived
@@ -68,9 +66,6 @@ func (c *callContext) stream() *stream {
 	}
 	return c.extras.stream
 }
-
-// keeps reports whether the buffer of a large request belongs to the message.
-func (c *callContext) keeps() bool { return c.extras != nil && c.extras.kept }
 
 // isStream reports whether the call is a stream.
 func (c *callContext) isStream() bool {

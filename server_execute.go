@@ -57,13 +57,7 @@ func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte)
 	if ctx.extras != nil && ctx.extras.packing != nil && !ctx.extras.packing.plain {
 		return in, s.decodePacked(ctx.extras.packing, cd, payload, in)
 	}
-	var err error
-	if k, ok := cd.(codec.Keeper); ok && ctx.extras != nil && ctx.extras.large {
-		ctx.extras.kept, err = k.UnmarshalKeep(payload, in)
-	} else {
-		err = unmarshalRequest(cd, payload, in)
-	}
-	if err != nil {
+	if err := unmarshalRequest(cd, payload, in); err != nil {
 		return in, undecodable(cd, err)
 	}
 	return in, nil

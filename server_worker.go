@@ -29,9 +29,7 @@ var jobs = sync.Pool{New: func() any { return new(job) }}
 
 func putJob(j *job) {
 	if j.large != nil {
-		if !j.ctx.keeps() {
-			bufpool.PutFrame(j.large)
-		}
+		bufpool.PutFrame(j.large)
 		j.large, j.payload = nil, nil
 	}
 	if cap(j.payload) > maxKeptMessage {

@@ -48,15 +48,6 @@ type Borrower interface {
 	UnmarshalBorrowed(data []byte, v any) error
 }
 
-// A Keeper is a Codec that can decode messages that keep the encoded bytes, so that a large message
-// is not copied. Client and server use it for uncompressed messages of 32 KiB or more.
-type Keeper interface {
-	// UnmarshalKeep is like Unmarshal, but v may refer to data from then on. kept reports whether
-	// it does: then data, up to its capacity, belongs to v, and the caller neither changes nor
-	// reuses it. An error means that it is not kept.
-	UnmarshalKeep(data []byte, v any) (kept bool, err error)
-}
-
 // A Canonical is a Codec whose Append may encode equal values differently, for example because the
 // order of a Go map is random. Callers that compare encoded messages use AppendCanonical if it is
 // implemented.

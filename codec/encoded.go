@@ -65,15 +65,6 @@ func (p forwarding) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// UnmarshalKeep makes data the message, unless the memory of e.Data is large enough for a copy.
-func (p forwarding) UnmarshalKeep(data []byte, v any) (kept bool, err error) {
-	if e, ok := v.(*Encoded); ok && e != nil && cap(e.Data) < len(data) {
-		e.Codec, e.Data = p.id, data
-		return true, nil
-	}
-	return false, p.Unmarshal(data, v)
-}
-
 // Fits reports whether v is a *Encoded.
 func (forwarding) Fits(v any) bool {
 	_, ok := v.(*Encoded)

@@ -34,16 +34,6 @@ func (Raw) Unmarshal(data []byte, v any) error {
 	return fmt.Errorf("raw codec: cannot decode into %s: pass a *[]byte that is not nil", typeName(v))
 }
 
-// UnmarshalKeep makes data the value of v, a *[]byte, unless the memory of v is large enough for a
-// copy.
-func (r Raw) UnmarshalKeep(data []byte, v any) (kept bool, err error) {
-	if v, ok := v.(*[]byte); ok && v != nil && cap(*v) < len(data) {
-		*v = data
-		return true, nil
-	}
-	return false, r.Unmarshal(data, v)
-}
-
 // Fits reports whether v is a *[]byte.
 func (Raw) Fits(v any) bool {
 	_, ok := v.(*[]byte)

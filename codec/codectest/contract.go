@@ -74,40 +74,6 @@ func (s Suite) dataNotKept(t *testing.T) {
 	}
 }
 
-// dataKept checks that a codec with UnmarshalKeep says whether a message refers to the data, and
-// that it does not write to it.
-func (s Suite) dataKept(t *testing.T) {
-	c, ok := s.Codec.(codec.Keeper)
-	if !ok {
-		return // it is optional
-	}
-	for _, v := range s.Values {
-		data, got := s.encode(t, v), fresh(v)
-		before := bytes.Clone(data)
-		kept, err := c.UnmarshalKeep(data, got)
-		if err != nil || !s.Equal(v, got) {
-			t.Errorf("UnmarshalKeep(%T): %v\ngot  %+v\nwant %+v", v, err, got, v)
-		}
-		if !bytes.Equal(data, before) {
-			t.Errorf("UnmarshalKeep(%T) changed the data", v)
-		}
-		for i := range data {
-			data[i] = '!'
-		}
-		if !kept && !s.Equal(v, got) {
-			t.Errorf("UnmarshalKeep(%T) did not report that the message shares memory with the data", v)
-		}
-		if _, err := c.UnmarshalKeep(before, got); err != nil || !s.Equal(v, got) { // what it was is replaced
-			t.Errorf("UnmarshalKeep(%T) into a message: %v\ngot  %+v\nwant %+v", v, err, got, v)
-		}
-	}
-	for _, v := range append([]any{nil}, append(s.nulls(), s.Misfits...)...) {
-		if kept, err := c.UnmarshalKeep(nil, v); err == nil || kept {
-			t.Errorf("UnmarshalKeep(%T): kept=%v, %v; want an error", v, kept, err)
-		}
-	}
-}
-
 // canonical checks that a codec with AppendCanonical encodes equal values the same way. The
 // iteration order of a map is random, so a few attempts suffice.
 func (s Suite) canonical(t *testing.T) {

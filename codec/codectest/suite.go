@@ -49,7 +49,6 @@ func Run(t *testing.T, s Suite) {
 	t.Run("round trip", s.roundTrip)
 	t.Run("append in place", s.appendInPlace)
 	t.Run("data is not kept", s.dataNotKept)
-	t.Run("data is kept", s.dataKept)
 	t.Run("canonical", s.canonical)
 	t.Run("concurrent use", s.concurrentUse)
 	t.Run("fits", s.fits)

@@ -67,9 +67,8 @@ type Option func(*Codec)
 // scalar and message by itself, like the standard library. Without it, all text of a message and of
 // the messages inside it is allocated together, and so are the optional scalars of a message and
 // the elements of a list: that takes a fraction of the time, but one string in use keeps the text
-// of the whole message in memory, and in a message of 32 KiB or more all of its bytes. The option
-// is for programs that keep small parts of large messages; [strings.Clone] and proto.Clone are
-// alternatives.
+// of the whole message in memory. The option is for programs that keep small parts of large
+// messages; [strings.Clone] and proto.Clone are alternatives.
 func Separate() Option { return func(c *Codec) { c.mode = pbrt.Separate } }
 
 // ID returns codec.ProtobufID.
@@ -161,20 +160,6 @@ func (c *Codec) UnmarshalFresh(data []byte, v any) error {
 		return undecodable(v, err)
 	}
 	return nil
-}
-
-// UnmarshalKeep decodes data into v, a proto.Message. Text of a message with the code of "anser
-// gen" refers to data if it is at least half of it, unless the codec has the option Separate.
-func (c *Codec) UnmarshalKeep(data []byte, v any) (kept bool, err error) {
-	m := generated(v)
-	if m == nil || c.mode != pbrt.Shared {
-		return false, c.Unmarshal(data, v)
-	}
-	proto.Reset(m)
-	if kept, err = pbrt.UnmarshalKeep(data, m, maxDepth); err != nil {
-		return false, undecodable(v, err)
-	}
-	return kept, nil
 }
 
 // generated returns v if it is not nil and has code of "anser gen".

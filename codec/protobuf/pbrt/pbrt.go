@@ -91,48 +91,24 @@ func Append(b []byte, m Message, depth int) ([]byte, error) {
 func Unmarshal(b []byte, m Message, depth int, mode Mode) error {
 	s := State{Op: OpDecode, Depth: depth, Mode: mode}
 	m.AnserProtobuf(hide(&s), b)
-	if s.Text > 0 && mode != Borrow {
-		s.own(m)
-	}
-	return s.end(m)
-}
-
-// UnmarshalKeep is Unmarshal with mode Shared, but if at least half of b is text, m keeps b. kept
-// reports whether it does.
-func UnmarshalKeep(b []byte, m Message, depth int) (kept bool, err error) {
-	s := State{Op: OpDecode, Depth: depth, Mode: Shared}
-	m.AnserProtobuf(hide(&s), b)
-	if kept = s.Text >= len(b)/2 && len(b) > 0; !kept && s.Text > 0 {
-		s.own(m)
-	}
-	if err = s.end(m); err != nil {
-		return false, err
-	}
-	return kept, nil
-}
-
-// own makes m independent of the payload, unless decoding has failed.
-func (s *State) own(m Message) {
 	if s.Err != nil {
-		return
-	}
-	s.Op = OpOwn
-	if s.Mode == Shared {
-		s.block = newBlock(s.Text)
-	}
-	m.AnserProtobuf(hide(s), nil)
-}
-
-// end returns why decoding has failed, or nil.
-func (s *State) end(m Message) error {
-	err := s.Err
-	if err == nil && s.Partial {
-		err = proto.CheckInitialized(m)
-	}
-	if err != nil {
 		proto.Reset(m)
+		return s.Err
 	}
-	return err
+	if s.Text > 0 && mode != Borrow {
+		s.Op = OpOwn
+		if mode == Shared {
+			s.block = newBlock(s.Text)
+		}
+		m.AnserProtobuf(hide(&s), nil)
+	}
+	if s.Partial {
+		if err := proto.CheckInitialized(m); err != nil {
+			proto.Reset(m)
+			return err
+		}
+	}
+	return nil
 }
 
 // hide returns s in a way that the compiler cannot follow. Otherwise the call of a method of an
