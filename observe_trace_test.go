@@ -185,8 +185,12 @@ func TestAllocationsOfTraceOfObserver(t *testing.T) {
 		CallEnded: func(context.Context, *anser.CallInfo) {},
 	})
 	var with, without float64
-	for range 10 { // a pool that a collection or the race detector empties adds some to a round
-		if with, without = per(observer), per(); with <= without {
+	dropped := 0.0
+	if raced { // pools drop a quarter of their objects, and the observer takes one more on each side
+		dropped = 1
+	}
+	for range 10 { // a pool that a collection empties adds some to a round
+		if with, without = per(observer), per(); with <= without+dropped {
 			return
 		}
 	}

@@ -78,7 +78,6 @@ export const places = [
 			await page.waitForSelector(".palette li:has-text('Arith.Mul')");
 		},
 	},
-	{ name: "console: read-only rules", site: "console", path: "/#/services/arith?tab=rules", ready: ".why" },
 	{ name: "console: canaries", site: "console", path: "/#/canaries", ready: ".empty, .versions" },
 	{ name: "console: Chinese", site: "console", path: "/#/services/front?lang=zh", ready: ".uplot" },
 ];

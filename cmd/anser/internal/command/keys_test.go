@@ -14,7 +14,7 @@ func TestUnknownKey(t *testing.T) {
 		`{"name":"a","NAME":"b"}`:         "", // encoding/json accepts it, too
 		`{"nmae":"a"}`:                    "the message has the unknown key nmae: did you mean name?",
 		`{"zzzzzz":1}`:                    "the message has the unknown key zzzzzz: the keys are deep, empty, labels, list, name",
-		`{"list":[{"id":1},{"di":1}]}`:    "the message has the unknown key list[1].di: the keys are id",
+		`{"list":[{"id":1},{"di":1}]}`:    "the message has the unknown key list[1].di: did you mean id?",
 		`{"labels":{"any":{"unit":"x"}}}`: "",
 		`{"labels":{"any":{"unti":"x"}}}`: "the message has the unknown key labels.any.unti: did you mean unit?",
 		`{"deep":{"a":{"b":1}}}`:          "",
