@@ -150,6 +150,9 @@ func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
 	e := c.pick(&o.call, m)
 	for {
 		if e != nil {
+			if r.followed != nil { // once the stream is open, its end may free the record at any time
+				r.followed.by.picked.failed = further.list
+			}
 			if fault = r.openAt(ctx, e, o); fault == nil {
 				break
 			}
@@ -157,9 +160,6 @@ func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
 		if e, fault = further.next(ctx, &o.call, e, fault); fault != nil {
 			return fault
 		}
-	}
-	if r.followed != nil {
-		r.followed.by.picked.failed = further.list
 	}
 	if empty {
 		r.stream.send(inv.Request) // an error is that of the stream, which Recv returns too

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -234,4 +235,27 @@ func TestObserverOfSessions(t *testing.T) {
 			targets.Range(func(k, _ any) bool { t.Log(k); return true })
 		}
 	}
+}
+
+// A stream that ends while it is being opened has the record of its observers no longer.
+func TestObserverOfShortStreams(t *testing.T) {
+	s := anser.NewServer(silent)
+	anser.HandleStream(s, "Feed.None", func(context.Context, *bytesStream) error { return nil })
+	l := listen(t)
+	run(t, s, l)
+	var ended atomic.Int64
+	c := dial(t, l.Addr().String(), anser.Conns(1), anser.Observe(anser.Observer{
+		CallEnded: func(context.Context, *anser.CallInfo) { ended.Add(1) },
+	}))
+	const streams = 200
+	for range streams {
+		st, err := anser.Open[[]byte, []byte](t.Context(), c, "Feed.None")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Recv(); err != io.EOF {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the end of all streams", func() bool { return ended.Load() == streams })
 }
