@@ -2,9 +2,9 @@ package anser
 
 import "github.com/anser-rpc/anser/internal/mono"
 
-// ListMethods is [ProtocolConn.Methods] for a list that the client has asked for. It counts as a
-// call of Anser.Methods: the observers of requests, such as limits of the calls of each caller,
-// learn about it and may refuse it. The error is then theirs.
+// ListMethods is [ProtocolConn.Methods] for a list that the client has asked for. The list counts
+// as a call of Anser.Methods for the observers of requests, such as limits of the calls of each
+// caller. They may refuse it; the error is then theirs.
 func (p *ProtocolConn) ListMethods() ([]MethodType, *Error) {
 	list, fault := p.Methods()
 	if fault == nil {
@@ -29,14 +29,15 @@ func (p *ProtocolConn) observeList() (fault *Error) {
 	k := p.newCall(&ProtocolRequest{Method: m.name, Priority: Normal}, m, nil, mono.Now())
 	defer k.ctx.finish()
 	defer func() {
-		if recover() != nil {
-			fault = refusal(Internal, "an observer panicked on a list of methods")
+		if p := recover(); p != nil {
+			fault = s.panicError(k.ctx, panicRequest, p)
+		}
+		if fault != nil {
+			s.countRefusal(m, fault)
 		}
 	}()
-	if fault = s.observeRequest(k.ctx, 0); fault != nil {
-		s.countRefusal(m, fault)
+	if fault = s.observeRequest(k.ctx, 0); fault == nil {
+		s.observeReply(k.ctx, nil)
 	}
-	k.fault = fault
-	s.observeReply(k.ctx, nil)
 	return fault
 }
