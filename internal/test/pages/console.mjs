@@ -127,9 +127,9 @@ export function consoleTests(test, visit, system, look) {
 		await setUp();
 		const { page, wrong } = await visit(t, { site: "operate", path: "/#/", ready: ".node" }, look);
 		cable.set(true);
-		await timed(t, "a registry that does not answer is shown after", () => page.waitForSelector(".health .bad:has-text('does not answer')", { timeout: patience }));
+		await timed(t, "a registry that does not answer is shown after", () => page.waitForSelector(".health .bad:has-text('has not answered')", { timeout: patience }));
 		await page.goto(address + "/#/services/front");
-		await page.waitForSelector(".head .mark.warn:has-text('list of')", { timeout: patience });
+		await page.waitForSelector(".head .mark.warn:has-text('list from')", { timeout: patience });
 		cable.set(false);
 		await timed(t, "its return is shown after", () => page.waitForFunction(() => !document.querySelector(".head .mark.warn"), null, { timeout: patience }));
 		assert.deepEqual(expected(wrong), []);
@@ -140,7 +140,7 @@ export function consoleTests(test, visit, system, look) {
 		const { page, wrong } = await visit(t, { site: "operate", path: "/#/", ready: ".node.t-good, .node.t-bad" }, look);
 		await system.stop(address);
 		await timed(t, "a lost console is shown after", () => page.waitForSelector(".frame.lost .banner", { timeout: patience }));
-		assert.match(await page.textContent(".banner"), /of the past/);
+		assert.match(await page.textContent(".banner"), /data from/);
 		await open();
 		await timed(t, "the page is current again after a start of", () => page.waitForFunction(() => !document.querySelector(".frame.lost") && document.querySelector(".node"), null, { timeout: patience }));
 		assert.deepEqual(expected(wrong), []);
