@@ -224,8 +224,14 @@ func (h *History) gridOf(r Range, now time.Time) grid {
 	if r.From.IsZero() {
 		r.From = r.To.Add(-FineSpan)
 	}
-	if oldest := now.Add(-Span); r.From.Before(oldest) {
+	// What is asked for beyond what is kept would be looked for under the lock.
+	r.Step = min(r.Step, Span)
+	oldest := now.Add(-Span)
+	if r.From.Before(oldest) {
 		r.From = oldest
+	}
+	if r.To.Before(oldest) {
+		r.To = oldest
 	}
 	if r.From.After(r.To) {
 		r.From = r.To

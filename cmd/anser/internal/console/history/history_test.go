@@ -116,3 +116,28 @@ func TestBounds(t *testing.T) {
 		}
 	})
 }
+
+// A step or a range beyond what is kept costs no more than all that is kept: a viewer who asks for
+// one may not stop the console.
+func TestHostileRanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := history.New()
+		add(h, 5, time.Second, 10)
+		now := time.Now()
+		for _, r := range []history.Range{
+			{Step: 1000 * history.Span},
+			{From: now.Add(-time.Minute), Step: 24 * time.Hour},
+			{To: now.Add(-1000 * history.Span)},
+			{From: time.Unix(-1<<40, 0), To: time.Unix(-1<<40, 0).Add(time.Second)},
+			{From: now.Add(time.Hour), To: now.Add(-time.Hour)},
+		} {
+			s := h.Series(key, r)
+			if s.Step > history.Span || s.From.Before(now.Add(-2*history.Span)) || s.From.After(now) || len(s.Rate) == 0 {
+				t.Errorf("%+v: %d steps of %v from %v at %v", r, len(s.Rate), s.Step, s.From, now)
+			}
+			if heat := h.Heat(key, r); heat.Step != s.Step || !heat.From.Equal(s.From) || len(heat.Counts) != len(s.Rate) {
+				t.Errorf("%+v: %d steps of %v from %v, and a series has others", r, len(heat.Counts), heat.Step, heat.From)
+			}
+		}
+	})
+}
