@@ -67,7 +67,7 @@ func (s *Source) Series(ctx context.Context, key history.Key, r history.Range) (
 	if span <= 0 || span > maxSpan {
 		return nil, &RangeError{fmt.Sprintf("the range from %s to %s is empty, or longer than %v", r.From.Format(time.RFC3339), r.To.Format(time.RFC3339), maxSpan)}
 	}
-	step := max(r.Step, minStep, (span+maxPoints-1)/maxPoints).Round(time.Second)
+	step := max(min(r.Step, span), minStep, (span+maxPoints-1)/maxPoints).Round(time.Second)
 	from := r.From.UTC().Truncate(step)
 	n := int((r.To.Sub(from) + step - 1) / step)
 	out := &model.Series{From: from, Step: step, Source: model.OfPrometheus, Rate: make([]*float64, n), Failed: make([]*float64, n)}

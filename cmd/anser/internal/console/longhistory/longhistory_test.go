@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -168,6 +169,27 @@ func TestAnswersThatAreWrong(t *testing.T) {
 	for _, bad := range []string{"", "127.0.0.1:9090", "file:///x", "http://a:b@c/", "http://c/?q=1"} {
 		if _, err := longhistory.New(bad, ""); err == nil {
 			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
+// No step that a viewer asks for panics, and an answer never ends long after its range.
+func TestHostileSteps(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"status":"success","data":{"result":[]}}`)
+	}))
+	defer server.Close()
+	s, err := longhistory.New(server.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	now := time.Now()
+	for _, step := range []time.Duration{-1, 48 * time.Hour, 5e18, 5.9e18, 6e18, math.MaxInt64} {
+		r := history.Range{From: now.Add(-3 * time.Hour), To: now, Step: step}
+		out, err := s.Series(t.Context(), history.Key{Kind: history.OfService, A: "a"}, r)
+		if err != nil || len(out.Rate) == 0 || out.Step > 4*time.Hour {
+			t.Errorf("a step of %v: %v steps of %v, %v", step, len(out.Rate), out.Step, err)
 		}
 	}
 }
