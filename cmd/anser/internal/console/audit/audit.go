@@ -13,8 +13,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // Entry is an entry of the log. Sequence, time and hashes are set by [Log.Add].
@@ -45,7 +47,7 @@ const (
 
 // Limits of a log.
 const (
-	maxText = 4 << 10  // bytes of a text of an entry
+	maxText = 4 << 10  // bytes of a text of an entry, as JSON
 	maxLine = 64 << 10 // bytes of a line
 	// MaxRead is the maximum number of entries that Read returns.
 	MaxRead = 500
@@ -112,10 +114,8 @@ func (l *Log) Close() error {
 // Add writes an entry and returns it. When Add returns without an error, the entry is on disk. A
 // part of an entry that could not be written is removed again.
 func (l *Log) Add(e Entry) (Entry, error) {
-	for _, text := range []*string{&e.User, &e.Remote, &e.Service, &e.Subject, &e.Text, &e.Reason} {
-		if len(*text) > maxText {
-			*text = string(bytes.ToValidUTF8([]byte((*text)[:maxText]), nil)) + "…"
-		}
+	for _, text := range []*string{&e.User, &e.Role, &e.Remote, &e.Action, &e.Service, &e.Subject, &e.Text, &e.Reason, &e.Outcome} {
+		*text = fit(*text)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,6 +140,27 @@ func (l *Log) Add(e Entry) (Entry, error) {
 	}
 	l.size, l.sequence, l.last = l.size+int64(len(line)), e.Sequence, e.Hash
 	return e, nil
+}
+
+// fit returns a text that reads back as it was written, and that leaves room for the others of a
+// line: JSON replaces what is no UTF-8, and writes some characters as six.
+func fit(text string) string {
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	size := 0
+	for i, r := range text {
+		switch {
+		case r < ' ', strings.ContainsRune("<>&\u2028\u2029", r):
+			size += len(`\u0000`)
+		case r == '"', r == '\\':
+			size += 2
+		default:
+			size += utf8.RuneLen(r)
+		}
+		if size > maxText {
+			return text[:i] + "…"
+		}
+	}
+	return text
 }
 
 // readyLocked returns why nothing can be written.

@@ -200,3 +200,29 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("after a restart comes number %d", e.Sequence)
 	}
 }
+
+// What users and services send may not break the log: it could not be read any more, and no console
+// would start with it.
+func TestHostileTexts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := open(t, path)
+	for _, text := range []string{
+		"\xff", "a\xc3", "\xed\xa0\x80", "\ufffd", strings.Repeat("<", maxText), strings.Repeat("\x01", maxText+1), strings.Repeat("\xff", 10*maxText),
+		strings.Repeat("\u2028", maxText), "\n{}\n",
+	} {
+		e := Entry{User: text, Role: text, Remote: text, Action: text, Service: text, Subject: text, Text: text, Reason: text, Outcome: text}
+		if _, err := l.Add(e); err != nil {
+			t.Errorf("%.20q: %v", text, err)
+		}
+	}
+	if list, err := l.Read(0, 100); err != nil || len(list) != 9 || list[8].Reason != "\ufffd" {
+		t.Errorf("%d entries, %v", len(list), err)
+	}
+	if sum, err := Verify(path, ""); err != nil || sum.Entries != 9 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	l.Close()
+	if e := add(t, open(t, path), "again"); e.Sequence != 10 {
+		t.Errorf("the next entry is number %d", e.Sequence)
+	}
+}
