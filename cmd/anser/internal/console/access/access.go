@@ -198,12 +198,21 @@ func (a *Access) Wrap(next http.Handler, role Role) http.Handler {
 		ctx := WithUser(r.Context(), who.user)
 		if s := who.session; s != nil {
 			var cancel context.CancelFunc
-			ctx, cancel = s.use(ctx)
+			ctx, cancel = s.use(context.WithValue(ctx, sessionKey{}, s))
 			defer cancel()
 			defer a.watch(s)()
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+type sessionKey struct{}
+
+// Over reports whether the session of a request that Wrap has let through has ended since, also
+// because its user was removed or changed.
+func (a *Access) Over(ctx context.Context) bool {
+	s, _ := ctx.Value(sessionKey{}).(*session)
+	return s != nil && (s.over(time.Now()) || a.users != nil && !a.users.still(s.user, s.stamp))
 }
 
 // watchEvery is the time between two looks for whether the user of an open request still exists.

@@ -190,6 +190,12 @@ func (c *Changes) changes(f func(w http.ResponseWriter, r *http.Request) (*plan,
 		ctx, cancel := context.WithTimeout(r.Context(), patient)
 		defer cancel()
 		p, err := f(w, r.WithContext(ctx))
+		if over := c.over(r); over != nil {
+			if p != nil && p.drop != nil {
+				p.drop()
+			}
+			err = over
+		}
 		if err != nil {
 			asProblem(err).write(w)
 			return
@@ -201,6 +207,15 @@ func (c *Changes) changes(f func(w http.ResponseWriter, r *http.Request) (*plan,
 		}
 		write(w, http.StatusOK, v)
 	}), access.Operate)
+}
+
+// over returns a problem if the session of a request has ended since the request began: its body may
+// have come much later.
+func (c *Changes) over(r *http.Request) error {
+	if c.d.Access.Over(r.Context()) {
+		return &problem{Status: http.StatusUnauthorized, Text: "nothing was changed, as the session has ended", Advice: "log in"}
+	}
+	return nil
 }
 
 // make records a change, makes it, and records how it ended. A change that has begun is not given

@@ -3,7 +3,6 @@ package change_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -19,8 +18,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/bcrypt"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
@@ -228,18 +225,7 @@ func (v *viewer) expect(status int, method, path, body string, out any) string {
 // Each route has a row with the statuses for no session and for the roles look, operate and
 // administer. The requests are empty: a user without the role learns nothing about them.
 func TestRoles(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "users.json")
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost) // quick to compare
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []string
-	for role := access.Look; role <= access.Administer; role++ {
-		list = append(list, fmt.Sprintf(`{"name":%q,"role":%q,"hash":%q}`, role, role, hash))
-	}
-	if err := os.WriteFile(file, []byte(`{"users":[`+strings.Join(list, ",")+`]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := usersFile(t)
 	s := start(t, registry.NewMemory(), access.Options{Users: file})
 	readOnly := start(t, s.registry, access.Options{Users: file, Public: true, ReadOnly: "start it with --allow-changes"})
 	want := map[string][4]int{

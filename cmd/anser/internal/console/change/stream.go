@@ -47,7 +47,7 @@ func (c *Changes) serveStream(w http.ResponseWriter, r *http.Request) {
 		mistake("the first line cannot be read: %v", err).write(w)
 		return
 	}
-	if err := q.check(maxStream); err != nil {
+	if err := errors.Join(c.over(r), q.check(maxStream)); err != nil {
 		asProblem(err).write(w)
 		return
 	}

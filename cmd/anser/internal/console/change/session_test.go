@@ -1,0 +1,129 @@
+package change_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/route"
+)
+
+// usersFile returns a file with a user of each role, named like it. Its hashes are quick to
+// compare.
+func usersFile(t *testing.T) string {
+	t.Helper()
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for role := access.Look; role <= access.Administer; role++ {
+		list = append(list, fmt.Sprintf(`{"name":%q,"role":%q,"hash":%q}`, role, role, hash))
+	}
+	file := filepath.Join(t.TempDir(), "users.json")
+	if err := os.WriteFile(file, []byte(`{"users":[`+strings.Join(list, ",")+`]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// begin sends a request up to its body, which the returned function sends. The console has let the
+// request through by then: it asks for the body.
+func (v *viewer) begin(method, path, body string) (rest func() (status int, text string)) {
+	v.t.Helper()
+	at := strings.TrimPrefix(v.site.URL, "http://")
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.t.Cleanup(func() { c.Close() })
+	r, err := http.NewRequestWithContext(v.t.Context(), method, v.site.URL+path, nil)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for _, cookie := range v.Jar.Cookies(r.URL) {
+		r.AddCookie(cookie)
+	}
+	fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Type: application/json\r\n", method, path, at)
+	fmt.Fprintf(c, "X-Csrf-Token: %s\r\nCookie: %s\r\nContent-Length: %d\r\n\r\n", v.csrf, r.Header.Get("Cookie"), len(body))
+	answers := bufio.NewReader(c)
+	if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, " 100 ") {
+		v.t.Fatalf("%s %s: %q, %v", method, path, line, err)
+	}
+	answers.ReadString('\n') //nits:ignore errcheck the empty line
+	return func() (int, string) {
+		v.t.Helper()
+		if _, err := io.WriteString(c, body); err != nil {
+			v.t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(answers, r)
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		return answer.StatusCode, string(text)
+	}
+}
+
+// A request whose body comes after the end of the session changes nothing: a user could keep some
+// open until after the logout, or after the removal from the file.
+func TestChangesAfterTheSession(t *testing.T) {
+	reg := registry.NewMemory()
+	serve(t, reg, "one", "1.0")
+	awaitInstances(t, reg, 1)
+	file := usersFile(t)
+	s := start(t, reg, access.Options{Users: file})
+	for name, end := range map[string]func(v *viewer){
+		"operate": func(v *viewer) { v.expect(204, "POST", "/api/logout", "", nil) },
+		"administer": func(*viewer) {
+			other := s.viewer("administer")
+			if err := access.RemoveUser(file, "administer"); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the file is read again", func() bool {
+				status, _ := other.send("GET", "/api/audit", "")
+				return status == 401
+			})
+		},
+	} {
+		v := s.viewer(name)
+		var rest []func() (int, string)
+		for _, q := range []struct{ method, path, body string }{
+			{"POST", "/api/instances", `{"service":"arith","instance":"one","state":"disabled"}`},
+			{"PUT", "/api/rules/arith", `{"text":"rules: {}"}`},
+			{"POST", "/api/canary", `{"service":"arith","version":"2.0","share":10,"bounds":{"errors":0.1}}`},
+			{"POST", "/api/faultinjection", `{"service":"arith","share":10,"code":"internal","until":"` + soon() + `"}`},
+			{"POST", "/api/call", `{"service":"arith","method":"Arith.Echo"}`},
+			{"POST", "/api/call/stream", `{"service":"arith","method":"Arith.Talk"}`},
+		} {
+			rest = append(rest, v.begin(q.method, q.path, q.body))
+		}
+		end(v)
+		for i, send := range rest {
+			if status, text := send(); status != 401 {
+				t.Errorf("request %d of %s: %d %s", i, name, status, text)
+			}
+		}
+	}
+	if d, err := route.Load(t.Context(), s.registry, "arith"); err != nil || d.Version != 0 {
+		t.Errorf("the rules are %+v, %v", d, err)
+	}
+	if sum, err := audit.Verify(s.log, ""); err != nil || sum.Entries != 0 {
+		t.Errorf("the audit log: %+v, %v", sum, err)
+	}
+}
