@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -357,6 +358,13 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 		if after > 400<<20 || after > before+100<<20 {
 			t.Errorf("%d MB after 3 s and %d MB after 7 s", before>>20, after>>20)
+		}
+		// Answers are kept until the next round, and a viewer may ask for as many URLs as it likes.
+		for n := range 200 {
+			s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, fmt.Sprintf("/api/instances?n=%d", n), nil))
+		}
+		if asked := used(); asked > after+50<<20 {
+			t.Errorf("%d MB, and %d MB after many requests in a second", after>>20, asked>>20)
 		}
 	})
 }

@@ -98,24 +98,41 @@ func (c *Console) current() *snapshot {
 
 // answers are the answers of a snapshot, which are the same for all viewers.
 type answers struct {
-	mu     sync.Mutex // guards the field below
+	mu     sync.Mutex // guards the fields below
 	byPath map[string][]byte
+	size   int // bytes of all
 }
 
 const (
-	maxAnswers = 500     // that are kept until the next round
-	maxAnswer  = 1 << 20 // bytes of one
+	maxAnswers = 500      // that are kept until the next round
+	maxAnswer  = 1 << 20  // bytes of one
+	maxKept    = 16 << 20 // bytes of all: viewers choose the URLs
 )
 
 func newAnswers() *answers { return &answers{byPath: make(map[string][]byte)} }
+
+func (a *answers) get(key string) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.byPath[key]
+}
+
+// put keeps an answer if there is room for it.
+func (a *answers) put(key string, data []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, ok := a.byPath[key]; ok || len(a.byPath) >= maxAnswers || a.size+len(data) > maxKept {
+		return
+	}
+	a.byPath[key] = data
+	a.size += len(data)
+}
 
 // cached answers with what f returns for the current snapshot, once for each URL.
 func (c *Console) cached(f func(s *snapshot, r *http.Request) (any, *problem)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, key := c.current(), r.URL.RequestURI()
-		s.answers.mu.Lock()
-		data := s.answers.byPath[key]
-		s.answers.mu.Unlock()
+		data := s.answers.get(key)
 		if data == nil {
 			v, p := f(s, r)
 			if p != nil {
@@ -123,11 +140,9 @@ func (c *Console) cached(f func(s *snapshot, r *http.Request) (any, *problem)) h
 				return
 			}
 			data = encode(v)
-			s.answers.mu.Lock()
-			if len(s.answers.byPath) < maxAnswers && len(data) <= maxAnswer && len(key) < maxKey {
-				s.answers.byPath[key] = data
+			if len(data) <= maxAnswer && len(key) < maxKey {
+				s.answers.put(key, data)
 			}
-			s.answers.mu.Unlock()
 		}
 		answer(w, data)
 	}
