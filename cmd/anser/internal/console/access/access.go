@@ -282,6 +282,11 @@ type problem struct {
 	text, advice string
 }
 
+// Fail answers with an error of the form that all routes of the console have.
+func Fail(w http.ResponseWriter, status int, text, advice string) {
+	(&problem{status, text, advice}).write(w)
+}
+
 func (p *problem) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(p.status)

@@ -1,8 +1,10 @@
 package site
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 
@@ -23,7 +25,7 @@ func serveArena(who *access.Access, file string) http.Handler {
 	return who.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		data, err := readArena(file)
 		if err != nil {
-			http.Error(w, "the report of the arena cannot be read: "+err.Error(), http.StatusNotFound)
+			access.Fail(w, http.StatusNotFound, "the report of the arena cannot be read: "+err.Error(), "look at the file of --arena")
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -32,15 +34,19 @@ func serveArena(who *access.Access, file string) http.Handler {
 	}), access.Look)
 }
 
+// readArena reads a report. Its errors are for viewers, who need not know where it is.
 func readArena(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			err = at.Err
+		}
 		return nil, err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxArena+1))
 	if err == nil && len(data) > maxArena {
-		err = fmt.Errorf("%s has more than %d bytes", file, maxArena)
+		err = fmt.Errorf("it has more than %d bytes", maxArena)
 	}
 	return data, err
 }

@@ -1,6 +1,7 @@
 package site_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,7 +31,9 @@ func TestArena(t *testing.T) {
 	}
 	for _, file := range []string{large, "/nowhere.html"} {
 		b := newBrowser(t, open(t, site.Options{Arena: file}).URL())
-		if status, text, _ := b.send("GET", "/api/arena", ""); status != 404 {
+		var problem struct{ Error, Advice string }
+		status, text, _ := b.send("GET", "/api/arena", "")
+		if json.Unmarshal([]byte(text), &problem); status != 404 || problem.Error == "" || !strings.Contains(problem.Advice, "--arena") || strings.Contains(text, file) {
 			t.Errorf("%s: %d %.100s", file, status, text)
 		}
 	}
