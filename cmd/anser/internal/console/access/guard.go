@@ -1,6 +1,7 @@
 package access
 
 import (
+	"mime"
 	"net"
 	"net/http"
 
@@ -73,6 +74,13 @@ func (a *Access) Page(next http.Handler) http.Handler {
 // followsLink reports whether a browser opens a page because its user has followed a link.
 func followsLink(r *http.Request) bool {
 	return safe(r.Method) && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
+// IsJSON reports whether the body of a request says that it is JSON, which forms of other sites
+// cannot.
+func IsJSON(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
 }
 
 func fromOtherSite() *problem {

@@ -102,7 +102,7 @@ func (a *Access) serveLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	var q struct{ User, Password string }
 	body := http.MaxBytesReader(w, r.Body, maxLogin)
-	if r.Header.Get("Content-Type") != "application/json" || json.NewDecoder(body).Decode(&q) != nil {
+	if !IsJSON(r) || json.NewDecoder(body).Decode(&q) != nil {
 		(&problem{http.StatusBadRequest, "the login cannot be read", `send {"user":"…","password":"…"} as application/json`}).write(w)
 		return
 	}

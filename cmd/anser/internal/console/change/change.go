@@ -144,7 +144,7 @@ const (
 
 // read decodes the body of a request.
 func read(w http.ResponseWriter, r *http.Request, v any) error {
-	if r.Header.Get("Content-Type") != "application/json" {
+	if !access.IsJSON(r) {
 		return &problem{Status: http.StatusUnsupportedMediaType, Text: "the body is not JSON", Advice: "send it as application/json"}
 	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))

@@ -89,11 +89,19 @@ func TestHostileBodies(t *testing.T) {
 	if status, text, _ := b.send("POST", "/api/login", large+"{}"); status != 400 {
 		t.Errorf("a large login: %d %s", status, text)
 	}
+	if status, text, _ := b.send("POST", "/api/login", `{"user":"look","password":"`+password+`"}`, "Content-Type", "text/plain; x=application/json"); status != 400 {
+		t.Errorf("a login that a form of another site may send: %d %s", status, text)
+	}
+	if status, text, _ := b.send("POST", "/api/login", `{"user":"look","password":"`+password+`"}`, "Content-Type", "application/json; charset=utf-8"); status != 204 {
+		t.Errorf("a login in UTF-8: %d %s", status, text)
+	}
 	b.login("operate")
 	for _, c := range []struct {
 		path, body, kind string
 		want             int
 	}{
+		{"/api/rules/a/check", `{"text":"rules: {}"}`, "Application/JSON;charset=UTF-8", 200},
+		{"/api/rules/a/check", `{"text":"rules: {}"}`, "application/json, text/plain", 415},
 		{"/api/canary", large + "{}", "application/json", 413},
 		{"/api/canary", "{}", "text/plain", 415},
 		{"/api/canary", "a=b", "application/x-www-form-urlencoded", 415},
