@@ -110,6 +110,9 @@ func (f *loginFlags) proxy() (*access.ProxyOptions, error) {
 			}
 			prefix = netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen())
 		}
+		if prefix.Addr().Is4In6() {
+			return nil, usagef("--proxy-from %q: use the form of IPv4, such as 10.0.0.0/28", text)
+		}
 		o.From = append(o.From, prefix)
 	}
 	return o, nil

@@ -47,6 +47,8 @@ func TestConsoleLoginFlags(t *testing.T) {
 		"--oidc-secret-file: open /none":  "--oidc-issuer https://id.example.org --url http://localhost:1/ --oidc-secret-file /none",
 		"does not describe itself":        "--oidc-issuer http://127.0.0.1:1 --url http://localhost:1/ --oidc-role *=look --oidc-client-id x",
 		"use an address or a prefix":      "--proxy-header X-User --proxy-from proxy.example",
+		"use the form of IPv4":            "--proxy-header X-User --proxy-from ::ffff:10.0.0.0/104 --proxy-role look",
+		"is no header that a proxy":       "--proxy-header X_User --proxy-from 10.0.0.1 --proxy-role look",
 		"name them with --proxy-from":     "--proxy-header X-User --proxy-role look",
 		"--proxy-role: unknown role":      "--proxy-header X-User --proxy-from 10.0.0.1 --proxy-role root",
 		"users of the proxy have no role": "--proxy-header X-User --proxy-from 10.0.0.1",

@@ -263,14 +263,19 @@ func TestWithoutLogin(t *testing.T) {
 func TestOptions(t *testing.T) {
 	proxy := &access.ProxyOptions{Header: "X-User", Role: access.Look, From: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 	for want, o := range map[string]access.Options{
-		"there is no login":    {Public: true},
-		"more than one way":    {Users: users(t), Proxy: proxy},
-		"addresses of the pro": {Proxy: &access.ProxyOptions{Header: "X-User", Role: access.Look}},
-		"has no name":          {Proxy: &access.ProxyOptions{}},
-		"have no role":         {Proxy: &access.ProxyOptions{Header: "X-User", From: proxy.From}},
-		"no URL to return to":  {OIDC: &access.OIDCOptions{ClientID: "x", Role: access.Look}},
-		"client id":            {OIDC: &access.OIDCOptions{}},
-		"no such file":         {Users: "/nowhere/users.json"},
+		"there is no login":          {Public: true},
+		"more than one way":          {Users: users(t), Proxy: proxy},
+		"addresses of the pro":       {Proxy: &access.ProxyOptions{Header: "X-User", Role: access.Look}},
+		"has no name":                {Proxy: &access.ProxyOptions{}},
+		`"X User" is no header`:      {Proxy: &access.ProxyOptions{Header: "X User", From: proxy.From, Role: access.Look}},
+		`"X_User" is no header`:      {Proxy: &access.ProxyOptions{Header: "X_User", From: proxy.From, Role: access.Look}},
+		`"host" is no header`:        {Proxy: &access.ProxyOptions{Header: "host", From: proxy.From, Role: access.Look}},
+		`"X-Role:" is no header`:     {Proxy: &access.ProxyOptions{Header: "X-User", Roles: "X-Role:", From: proxy.From}},
+		"both the user and the role": {Proxy: &access.ProxyOptions{Header: "X-User", Roles: "x-user", From: proxy.From}},
+		"have no role":               {Proxy: &access.ProxyOptions{Header: "X-User", From: proxy.From}},
+		"no URL to return to":        {OIDC: &access.OIDCOptions{ClientID: "x", Role: access.Look}},
+		"client id":                  {OIDC: &access.OIDCOptions{}},
+		"no such file":               {Users: "/nowhere/users.json"},
 	} {
 		if _, err := access.New(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -22,6 +22,14 @@ func (o *ProxyOptions) check() error {
 	switch {
 	case o.Header == "":
 		return errors.New("the console: the header of the proxy has no name: use for example X-Forwarded-User")
+	case !isHeader(o.Header), o.Roles != "" && !isHeader(o.Roles):
+		name := o.Header
+		if isHeader(name) {
+			name = o.Roles
+		}
+		return fmt.Errorf("the console: %q is no header that a proxy can name users in: use letters, digits and dashes, such as X-Forwarded-User", name)
+	case strings.EqualFold(o.Header, o.Roles):
+		return fmt.Errorf("the console: %s has both the user and the role: use two headers", o.Header)
 	case len(o.From) == 0:
 		return errors.New("the console: the addresses of the proxy are missing: anybody could send its header; name them with --proxy-from")
 	case o.Role > Administer:
@@ -30,6 +38,14 @@ func (o *ProxyOptions) check() error {
 		return errors.New("the console: users of the proxy have no role: give one, or name the header that has it")
 	}
 	return nil
+}
+
+// isHeader reports whether requests can have a header, and only one that proxies read in the same
+// way: some take an underscore for a dash.
+func isHeader(name string) bool {
+	return !strings.EqualFold(name, "Host") && name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
+	})
 }
 
 // maxName is the maximum length of the name of a user, in bytes.
