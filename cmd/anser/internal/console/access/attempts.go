@@ -1,9 +1,11 @@
 package access
 
 import (
+	"crypto/hmac"
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,17 +25,18 @@ const (
 
 // attempts bounds logins.
 type attempts struct {
-	running chan struct{}
-	all     *rate.Limiter
+	running, known chan struct{} // known: of browsers in which the user has logged in before
+	all            *rate.Limiter
 
-	mu   sync.Mutex // guards the field below
-	from map[netip.Prefix]*rate.Limiter
+	mu      sync.Mutex // guards the fields below
+	from    map[netip.Prefix]*rate.Limiter
+	browser map[string]*rate.Limiter // by the number in the cookie of a known one
 }
 
 func (a *attempts) start() {
-	a.running = make(chan struct{}, atOnce)
+	a.running, a.known = make(chan struct{}, atOnce), make(chan struct{}, 1)
 	a.all = rate.NewLimiter(allLogins, allBurst)
-	a.from = make(map[netip.Prefix]*rate.Limiter)
+	a.from, a.browser = make(map[netip.Prefix]*rate.Limiter), make(map[string]*rate.Limiter)
 }
 
 // source returns the network that counts as one source: an address of IPv4, or the 64 bits that a
@@ -53,14 +56,21 @@ func source(r *http.Request) netip.Prefix {
 	return p
 }
 
-// begin reports whether a login may be tried. After true, done must be called.
-func (a *attempts) begin(r *http.Request) (done func(), ok bool) {
-	if !a.limiter(source(r)).Allow() || !a.all.Allow() {
+// begin reports whether a login may be tried. browser is the number of a known browser, or "". After
+// true, done must be called.
+func (a *attempts) begin(r *http.Request, browser string) (done func(), ok bool) {
+	slots := a.running
+	if browser != "" {
+		if !a.limiterOf(browser).Allow() {
+			return nil, false
+		}
+		slots = a.known
+	} else if !a.limiter(source(r)).Allow() || !a.all.Allow() {
 		return nil, false
 	}
 	select {
-	case a.running <- struct{}{}:
-		return func() { <-a.running }, true
+	case slots <- struct{}{}:
+		return func() { <-slots }, true
 	case <-r.Context().Done():
 		return nil, false
 	}
@@ -69,20 +79,66 @@ func (a *attempts) begin(r *http.Request) (done func(), ok bool) {
 func (a *attempts) limiter(p netip.Prefix) *rate.Limiter {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if l := a.from[p]; l != nil {
+	return find(a.from, p, a.all)
+}
+
+func (a *attempts) limiterOf(browser string) *rate.Limiter {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return find(a.browser, browser, a.all)
+}
+
+// find returns the limiter of a source, or others if there are too many: many attack then, and the
+// common limit holds.
+func find[K comparable](from map[K]*rate.Limiter, key K, others *rate.Limiter) *rate.Limiter {
+	if l := from[key]; l != nil {
 		return l
 	}
-	if len(a.from) >= maxSources {
-		for p, l := range a.from {
+	if len(from) >= maxSources {
+		for key, l := range from {
 			if l.Tokens() >= loginBurst { // as good as new
-				delete(a.from, p)
+				delete(from, key)
 			}
 		}
 	}
-	if len(a.from) >= maxSources {
-		return a.all // many addresses attack: the common limit holds
+	if len(from) >= maxSources {
+		return others
 	}
 	l := rate.NewLimiter(rate.Every(loginEvery), loginBurst)
-	a.from[p] = l
+	from[key] = l
 	return l
+}
+
+// knownFor is how long a browser is known.
+const knownFor = 30 * 24 * time.Hour
+
+func (a *Access) knownCookie() string { return a.cookie() + "-known" }
+
+// browser returns the number of the browser if the user has logged in with it before, or "". Such a
+// browser has a limit of its own, so that strangers cannot keep the user out by logins.
+func (a *Access) browser(r *http.Request, user string) string {
+	list := r.CookiesNamed(a.knownCookie())
+	if len(list) != 1 {
+		return ""
+	}
+	number, mac, _ := strings.Cut(list[0].Value, ".")
+	if !hmac.Equal([]byte(mac), []byte(a.browserToken(number, user))) {
+		return ""
+	}
+	return number
+}
+
+// browserToken hashes the number, which comes from the browser: it has one length then, and cannot
+// have a part of the name.
+func (a *Access) browserToken(number, user string) string {
+	return a.token("browser " + hashed(number) + " " + user)
+}
+
+// know sets the cookie of a browser in which a user has logged in. It is of no use for anything but
+// a further login of the user.
+func (a *Access) know(w http.ResponseWriter, browser, user string) {
+	if browser == "" {
+		browser = random()
+	}
+	a.set(w, a.knownCookie(), browser+"."+a.browserToken(browser, user), knownFor)
 }

@@ -106,7 +106,8 @@ func (a *Access) serveLogin(w http.ResponseWriter, r *http.Request) {
 		(&problem{http.StatusBadRequest, "the login cannot be read", `send {"user":"…","password":"…"} as application/json`}).write(w)
 		return
 	}
-	done, ok := a.logins.begin(r)
+	browser := a.browser(r, q.User)
+	done, ok := a.logins.begin(r, browser)
 	if !ok {
 		w.Header().Set("Retry-After", "10")
 		(&problem{http.StatusTooManyRequests, "there are too many logins", "wait some seconds and log in again"}).write(w)
@@ -119,6 +120,7 @@ func (a *Access) serveLogin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.begin(w, r, User{account.Name, account.Role}, account.stamp())
+	a.know(w, browser, account.Name)
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -128,7 +130,7 @@ func (a *Access) begin(w http.ResponseWriter, r *http.Request, u User, stamp str
 	if old := a.sessions.find(r, a.cookie()); old != nil {
 		a.sessions.end(old)
 	}
-	a.setCookie(w, a.sessions.add(u, stamp), int(sessionEnd/time.Second))
+	a.set(w, a.cookie(), a.sessions.add(u, stamp), sessionEnd)
 }
 
 // cookie returns the name of the cookie. With the prefix __Host- no other host can set it.
@@ -139,10 +141,10 @@ func (a *Access) cookie() string {
 	return "anser-console"
 }
 
-// setCookie sets the cookie of the session, or with a negative age removes it.
-func (a *Access) setCookie(w http.ResponseWriter, value string, age int) {
+// set sets a cookie for a time, or with a negative one removes it.
+func (a *Access) set(w http.ResponseWriter, name, value string, age time.Duration) {
 	http.SetCookie(w, &http.Cookie{
-		Name: a.cookie(), Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: a.o.Secure, SameSite: http.SameSiteStrictMode,
+		Name: name, Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, Secure: a.o.Secure, SameSite: http.SameSiteStrictMode,
 	})
 }
 
@@ -150,7 +152,7 @@ func (a *Access) serveLogout(w http.ResponseWriter, r *http.Request) {
 	if s := a.sessions.find(r, a.cookie()); s != nil {
 		a.sessions.end(s)
 	}
-	a.setCookie(w, "", -1)
+	a.set(w, a.cookie(), "", -time.Second)
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -181,6 +181,57 @@ func TestFloodsOfLogins(t *testing.T) {
 	})
 }
 
+// A flood of logins keeps no user out of a browser in which the user has logged in before, not even
+// from the same address, as behind a proxy. That browser may guess no more than others.
+func TestFloodsKeepNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := newBubble(t)
+		try := func(name, password, cookie, from string) *httptest.ResponseRecorder {
+			return b.send("POST", "/api/login", `{"user":"`+name+`","password":"`+password+`"}`, cookie, from)
+		}
+		var known string
+		for _, c := range try("look", password, "", "10.0.0.1").Result().Cookies() {
+			if strings.HasSuffix(c.Name, "-known") {
+				known = c.Name + "=" + c.Value
+			}
+			if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.MaxAge <= 0 {
+				t.Errorf("the cookie %v", c)
+			}
+		}
+		if known == "" {
+			t.Fatal("the browser is not known after a login")
+		}
+		for i := range 60 {
+			try("look", "a wrong password", "", "10.0.0.1")
+			try("look", "a wrong password", "", fmt.Sprintf("10.1.0.%d", i))
+		}
+		if got := try("look", password, "", "10.0.0.1").Code; got != 429 {
+			t.Errorf("another browser at the address: %d", got)
+		}
+		if got := try("look", password, "", "10.2.0.1").Code; got != 429 {
+			t.Errorf("another browser elsewhere: %d", got)
+		}
+		if got := try("look", password, known, "10.0.0.1").Code; got != 204 {
+			t.Errorf("the browser of the user: %d", got)
+		}
+		if got := try("operate", password, known, "10.0.0.1").Code; got != 429 {
+			t.Errorf("the browser with another user: %d", got)
+		}
+		if got := try("look", password, known[:len(known)-1]+"x", "10.0.0.1").Code; got != 429 {
+			t.Errorf("with a cookie that was changed: %d", got)
+		}
+		tried := 0
+		for range 30 {
+			if try("look", "a wrong password", known, "10.0.0.1").Code == 401 {
+				tried++
+			}
+		}
+		if tried != 9 {
+			t.Errorf("%d more logins were tried for the cookie", tried)
+		}
+	})
+}
+
 // Removed users are logged out, as users with a new password are, and their open requests end.
 func TestRemovedUsers(t *testing.T) {
 	file := users(t)
