@@ -94,6 +94,7 @@ type Access struct {
 	oidc     *provider
 	sessions sessions
 	logins   attempts
+	open     open
 	secret   [32]byte // of the tokens against forged requests
 	started  time.Time
 }
@@ -194,6 +195,13 @@ func (a *Access) Wrap(next http.Handler, role Role) http.Handler {
 		if p != nil {
 			p.write(w)
 			return
+		}
+		if safe(r.Method) && a.Login() != None {
+			if !a.open.begin(who.user.Name) {
+				Fail(w, http.StatusTooManyRequests, fmt.Sprintf("%s has %d requests open", who.user.Name, maxOpen), "close some pages of the console")
+				return
+			}
+			defer a.open.end(who.user.Name)
 		}
 		ctx := WithUser(r.Context(), who.user)
 		if s := who.session; s != nil {

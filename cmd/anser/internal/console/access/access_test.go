@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/bcrypt"
 
@@ -316,4 +317,40 @@ func TestProxy(t *testing.T) {
 	v = start(t, access.Options{Proxy: &other}).viewer(t)
 	v.expect(403, "GET", "/look", "", "X-User", "ada")
 	v.expect(403, "GET", "/api/session", "", "X-User", "ada", "X-Forwarded-For", "10.0.0.1")
+}
+
+// One user cannot take all the places for viewers by opening many requests.
+func TestOpenRequestsOfAUser(t *testing.T) {
+	s := start(t, access.Options{Users: users(t)})
+	v, other := s.viewer(t), s.viewer(t)
+	v.login("look")
+	other.login("operate")
+	open := func() (end func()) {
+		t.Helper()
+		answer, err := v.Get(s.URL + "/open")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.StatusCode != 200 {
+			t.Fatalf("an open request: %d", answer.StatusCode)
+		}
+		return func() { answer.Body.Close() }
+	}
+	end := open()
+	for range 99 {
+		defer open()()
+	}
+	if text := v.expect(429, "GET", "/look", ""); !strings.Contains(text, "close some") {
+		t.Errorf("the answer is %s", text)
+	}
+	other.expect(200, "GET", "/look", "")
+	v.expect(200, "POST", "/look", "")
+	end()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if status, text, _ := v.send("GET", "/look", ""); status == 200 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("after one has ended: %d %s", status, text)
+		}
+	}
 }

@@ -56,8 +56,8 @@ func source(r *http.Request) netip.Prefix {
 	return p
 }
 
-// begin reports whether a login may be tried. browser is the number of a known browser, or "". After
-// true, done must be called.
+// begin reports whether a login may be tried. browser is the number of a known browser, or "".
+// After true, done must be called.
 func (a *attempts) begin(r *http.Request, browser string) (done func(), ok bool) {
 	slots := a.running
 	if browser != "" {

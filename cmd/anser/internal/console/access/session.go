@@ -165,3 +165,35 @@ func (s *session) note(n int) {
 	defer s.mu.Unlock()
 	s.used, s.open = time.Now(), s.open+n
 }
+
+// maxOpen is the number of requests that a user may have open, of which the events of a page are
+// one: it leaves places for other viewers.
+const maxOpen = 100
+
+// open counts the open requests of users.
+type open struct {
+	mu sync.Mutex // guards the field below
+	n  map[string]int
+}
+
+// begin reports whether a user may have one more. After true, end must be called.
+func (o *open) begin(user string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.n == nil {
+		o.n = make(map[string]int)
+	}
+	if o.n[user] >= maxOpen {
+		return false
+	}
+	o.n[user]++
+	return true
+}
+
+func (o *open) end(user string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.n[user]--; o.n[user] == 0 {
+		delete(o.n, user)
+	}
+}

@@ -209,8 +209,8 @@ func (c *Changes) changes(f func(w http.ResponseWriter, r *http.Request) (*plan,
 	}), access.Operate)
 }
 
-// over returns a problem if the session of a request has ended since the request began: its body may
-// have come much later.
+// over returns a problem if the session of a request has ended since the request began: its body
+// may have come much later.
 func (c *Changes) over(r *http.Request) error {
 	if c.d.Access.Over(r.Context()) {
 		return &problem{Status: http.StatusUnauthorized, Text: "nothing was changed, as the session has ended", Advice: "log in"}

@@ -117,8 +117,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// A step or a range beyond what is kept costs no more than all that is kept: a viewer who asks for
-// one may not stop the console.
+// A step or a range beyond what is kept costs no more than all that is kept: a viewer cannot stop
+// the console with one.
 func TestHostileRanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := history.New()

@@ -34,7 +34,7 @@ func serveArena(who *access.Access, file string) http.Handler {
 	}), access.Look)
 }
 
-// readArena reads a report. Its errors are for viewers, who need not know where it is.
+// readArena reads a report. Its errors are for viewers: they do not say where the file is.
 func readArena(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
