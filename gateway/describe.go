@@ -39,14 +39,14 @@ func (d *description) translated() []string {
 	return slices.DeleteFunc(sortedKeys(d.methods), func(name string) bool { return d.methods[name].contract == nil })
 }
 
-// describe asks instances of a service what they serve. Instances that announce the same contracts
-// are asked once; of methods that differ between them, the newest version counts. With an error,
-// the description is what the others have said, or nil if none has said anything.
+// describe asks representatives of a service what they serve. Of methods that differ between them,
+// the newest version counts. With an error, the description is what the others have said, or nil
+// if none has said anything.
 func describe(ctx context.Context, c *anser.Client, instances []registry.Instance) (*description, error) {
 	all := &description{methods: make(map[string]*published)}
 	var failed error
 	answered := false
-	for _, in := range representatives(instances) {
+	for _, in := range instances {
 		one, err := describeInstance(ctx, c, &in)
 		if err != nil {
 			failed = errors.Join(failed, err)
@@ -69,7 +69,8 @@ func describe(ctx context.Context, c *anser.Client, instances []registry.Instanc
 // maxRepresentatives is the number of instances of a service that are asked.
 const maxRepresentatives = 4
 
-// representatives returns instances that differ in their versions or contracts, the newest first.
+// representatives returns instances that differ in their versions or contracts, the newest first. Of
+// instances that announce the same ones it returns one.
 func representatives(instances []registry.Instance) []registry.Instance {
 	var list []registry.Instance
 	seen := make(map[string]bool)

@@ -198,6 +198,7 @@ func (u *upstream) describe(ctx context.Context, list []registry.Instance) error
 	if err != nil {
 		return err
 	}
+	list = representatives(list)
 	awaitKnown(ctx, c, list)
 	d, err := describe(ctx, c, list)
 	if ctx.Err() != nil {
