@@ -69,8 +69,8 @@ func describe(ctx context.Context, c *anser.Client, instances []registry.Instanc
 // maxRepresentatives is the number of instances of a service that are asked.
 const maxRepresentatives = 4
 
-// representatives returns instances that differ in their versions or contracts, the newest first. Of
-// instances that announce the same ones it returns one.
+// representatives returns instances that differ in their versions or contracts, the newest first.
+// Of instances that announce the same ones it returns one.
 func representatives(instances []registry.Instance) []registry.Instance {
 	var list []registry.Instance
 	seen := make(map[string]bool)
