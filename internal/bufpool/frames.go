@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// Buffers of frames have sizes in steps of an eighth of a power of two, from half of Size: each
-// takes one frame, and may be kept as long as its message, so that little of it
-// should be unused.
+// Buffers of frames have sizes in steps of an eighth of a power of two, from half of Size. Each
+// takes one frame, and may be kept as long as its message, so little of it should be unused.
 const (
 	smallestFrame = Size / 2
 	frameSteps    = 8 // sizes between two powers of two
@@ -58,5 +57,5 @@ func PutFrame(b []byte) {
 	}
 }
 
-// putFrame allocates, for the pointer to b, which PutFrame does not.
+// putFrame is a function of its own because it allocates, for the pointer to b. PutFrame does not.
 func putFrame(class int, b []byte) { frames[class].Put(&b) }

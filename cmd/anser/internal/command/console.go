@@ -37,7 +37,7 @@ func newConsole(s streams) *cobra.Command {
 	var f consoleFlags
 	c := &cobra.Command{
 		Use:   "console [ADDRESS...]",
-		Short: "Serve a page that shows a whole system: which service calls which, and how it goes",
+		Short: "Serve a page that shows a whole system, and changes it",
 		Long: strings.TrimSpace(`
 Serve a page that shows a whole system until interrupted: its services and their calls to each other, with rates, failures and
 latencies; instances, methods, slow and failed calls, registries, and what has changed. It reads the admin pages of the
@@ -45,12 +45,12 @@ processes, which instances announce with the tag "admin", once a second while a 
 seconds otherwise, and keeps an hour in memory. An ADDRESS is an admin page that no instance announces, such as that of
 a process that only calls. A page that needs a token gets the one in $` + adminTokenVariable + `.
 
-With --audit, instances, rules, canaries and faults can be changed and methods called, and the file records each of them.
+With --audit, users can change instances, rules, canaries and faults, and call methods; the file records all of it.
 
-Without a login the console answers this machine alone. A login is one of: a file of users (--users, see "anser console
+Without a login the console answers only this machine. A login is one of: a file of users (--users, see "anser console
 user add"), a provider of OpenID Connect (--oidc-issuer; its secret comes from --oidc-secret-file or $` + oidcSecretVariable + `), and
 a proxy that names users in a header (--proxy-header). With a login the console may listen on any address, with TLS; other
-machines can change something with --allow-changes only.
+machines can change something only with --allow-changes.
 
 Exit codes: 0 interrupted; 1 the console failed; 2 wrong use.`),
 		Example: strings.Trim(`
@@ -65,13 +65,13 @@ Exit codes: 0 interrupted; 1 the console failed; 2 wrong use.`),
 	c.AddCommand(newConsoleAudit(s), newConsoleUser(s))
 	f.registry.add(c)
 	fs := c.Flags()
-	fs.StringVar(&f.audit, "audit", "", "file that records changes, which are allowed with it")
+	fs.StringVar(&f.audit, "audit", "", "file to record changes in; nothing can be changed without it")
 	fs.BoolVar(&f.changes, "allow-changes", false, "allow changes although other machines reach the console; needs --audit")
 	fs.StringVar(&f.listen, "listen", defaultConsole, "address of the page; port 0 chooses a free one; one that other machines reach needs a login and TLS")
 	fs.StringVar(&f.url, "url", "", "URL at which browsers reach the console through a proxy, such as https://console.example.org/")
 	fs.StringVar(&f.cert, "tls-cert", "", "PEM file with the certificate of the console; it is read again when it changes")
 	fs.StringVar(&f.key, "tls-key", "", "PEM file with its key")
-	fs.StringVar(&f.metrics, "prometheus", "", "URL of the Prometheus that has what is older than an hour; its token is in $"+prometheusTokenVariable)
+	fs.StringVar(&f.metrics, "prometheus", "", "URL of a Prometheus with the history before the last hour; its token is in $"+prometheusTokenVariable)
 	fs.StringVar(&f.arena, "arena", "", "file with the report of the arena, in HTML, which the console shows too")
 	fs.StringArrayVar(&f.also, "also", nil, "URL of a further registry whose services are shown; those of --registry alone are changed")
 	f.login.add(c)
