@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/filelock"
 )
 
 const (
@@ -150,13 +151,13 @@ func (v *Service) dropStale(p Partial, age time.Duration) (bool, error) {
 	if v.puts[p.Path] != nil {
 		return false, nil
 	}
-	if locks {
+	if filelock.Works {
 		f, err := v.root.OpenFile(p.Path, os.O_RDWR|openFlags, 0)
 		if err != nil {
 			return false, absent(err)
 		}
 		defer f.Close()
-		if got, err := tryLock(f); !got || err != nil {
+		if got, err := filelock.Try(f); !got || err != nil {
 			return false, err
 		}
 	}

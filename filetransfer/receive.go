@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/filelock"
 )
 
 // upload is a Put on the server.
@@ -143,11 +144,11 @@ func (u *upload) resumable(err error) bool {
 // letGo closes the unfinished file, and removes it unless the transfer may be continued. It holds
 // the lock until then, because the next owner may rename the file to its target.
 func (u *upload) letGo(keep bool) {
-	if !keep && locks {
+	if !keep && filelock.Works {
 		u.root.Remove(u.part)
 	}
 	u.file.Close()
-	if !keep && !locks { // Windows cannot remove an open file
+	if !keep && !filelock.Works { // Windows cannot remove an open file
 		u.root.Remove(u.part)
 	}
 }
@@ -201,7 +202,7 @@ func (u *upload) lock() (ours bool, err error) {
 			return false, context.Cause(u.ctx)
 		case <-pause.C:
 		}
-		switch got, err := tryLock(u.file); {
+		switch got, err := filelock.Try(u.file); {
 		case err != nil:
 			return false, explain(err, "lock", u.part)
 		case got:
@@ -358,7 +359,7 @@ func (u *upload) commit() error {
 	if err := u.file.Sync(); err != nil {
 		return explain(err, "write", u.head.Path)
 	}
-	if !locks {
+	if !filelock.Works {
 		if err := u.file.Close(); err != nil { // Windows cannot rename an open file
 			return explain(err, "write", u.head.Path)
 		}

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/anser-rpc/anser/internal/filelock"
 )
 
 // Entry is an entry of the log. Sequence, time and hashes are set by [Log.Add].
@@ -82,7 +84,7 @@ func Open(path string) (*Log, error) {
 		return nil, fmt.Errorf("the audit log: %w", err)
 	}
 	l := &Log{path: path, file: f}
-	if ok, err := tryLock(f); err != nil || !ok {
+	if ok, err := filelock.Try(f); err != nil || !ok {
 		f.Close()
 		if err == nil {
 			err = fmt.Errorf("the audit log %s is in use by another console: give each console a file of its own", path)

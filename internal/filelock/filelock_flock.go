@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package filetransfer
+package filelock
 
 import (
 	"errors"
@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// locks is true if tryLock has an effect. The kernel releases the lock of a process that dies.
-const locks = true
+// Works is true if Try has an effect.
+const Works = true
 
-// tryLock locks the file, and reports false if another process has locked it. On file systems
-// without locks it reports true.
-func tryLock(f *os.File) (bool, error) {
+// Try locks the file until it is closed, and reports false if another program has locked it. On
+// file systems without locks it reports true. The kernel releases the lock of a process that dies.
+func Try(f *os.File) (bool, error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
