@@ -7,10 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/accept"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
@@ -97,8 +97,7 @@ func isLoopback(address string) bool {
 	if err != nil {
 		return false
 	}
-	ip, err := netip.ParseAddr(name)
-	return name == "localhost" || err == nil && ip.Unmap().IsLoopback()
+	return accept.IsLoopback(name)
 }
 
 // renewal keeps the credential of a connection valid.

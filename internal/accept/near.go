@@ -17,7 +17,12 @@ func Near(a net.Addr) bool {
 	case "unix", "unixpacket", "unixgram", "pipe", "memory":
 		return true
 	}
-	host := host(a)
+	return IsLoopback(host(a))
+}
+
+// IsLoopback reports whether a host, without a port, can only be this machine: a loopback IP
+// address, or the name localhost.
+func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }

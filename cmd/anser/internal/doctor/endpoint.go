@@ -3,10 +3,10 @@ package doctor
 import (
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 
+	"github.com/anser-rpc/anser/internal/accept"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -72,9 +72,5 @@ func (e endpoint) direct() bool { return slices.Contains([]string{"tcp", "tls", 
 
 // local reports whether the host is this machine.
 func (e endpoint) local() bool {
-	if e.scheme == "unix" || e.host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(e.host)
-	return err == nil && ip.IsLoopback()
+	return e.scheme == "unix" || accept.IsLoopback(e.host)
 }
