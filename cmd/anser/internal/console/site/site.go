@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"sync"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/longhistory"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/pagefiles"
+	"github.com/anser-rpc/anser/internal/accept"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 	"github.com/anser-rpc/anser/transport/tlsfiles"
@@ -127,20 +127,24 @@ func Open(ctx context.Context, o Options) (_ *Site, err error) {
 	return s, nil
 }
 
-// release closes what is open of a site that does not serve.
-func (s *Site) release() {
+// release closes what is open of a site that does not serve, or does so no more.
+func (s *Site) release() (err error) {
 	if s.console != nil {
-		s.console.Close()
+		err = s.console.Close()
 	}
 	if s.l != nil {
-		s.l.Close()
+		s.l.Close() // fails after Serve, which has closed it
+	}
+	if s.long != nil {
+		s.long.Close()
 	}
 	if s.log != nil {
-		s.log.Close()
+		err = errors.Join(err, s.log.Close())
 	}
 	if s.files != nil {
-		s.files.Close()
+		err = errors.Join(err, s.files.Close())
 	}
+	return err
 }
 
 // build starts the console with all of its routes.
@@ -218,17 +222,7 @@ func (s *Site) Serve(ctx context.Context) error {
 	end()
 	stop()
 	wg.Wait()
-	err = errors.Join(err, s.console.Close(), s.server.Close())
-	if s.long != nil {
-		s.long.Close()
-	}
-	if s.log != nil {
-		err = errors.Join(err, s.log.Close())
-	}
-	if s.files != nil {
-		err = errors.Join(err, s.files.Close())
-	}
-	return err
+	return errors.Join(err, s.server.Close(), s.release())
 }
 
 // Check returns an error if options do not fit each other. Open calls it.
@@ -243,13 +237,13 @@ func (o *Options) check() (public bool, err error) {
 	if err != nil || port == "" {
 		return false, fmt.Errorf("the console on %q: the address has no port: use host:port, such as 127.0.0.1:8980", o.Listen)
 	}
-	loopback := isLoopback(host)
+	loopback := accept.IsLoopback(host)
 	at, err := o.reachedAt()
 	if err != nil {
 		return false, err
 	}
 	login := o.Access.Users != "" || o.Access.OIDC != nil || o.Access.Proxy != nil
-	public = !loopback || o.Access.Proxy != nil || at != nil && !isLoopback(at.Hostname())
+	public = !loopback || o.Access.Proxy != nil || at != nil && !accept.IsLoopback(at.Hostname())
 	switch {
 	case !loopback && !login:
 		return public, fmt.Errorf("the console on %q: other machines reach the address, and the console has no login: use a loopback address "+
@@ -263,12 +257,6 @@ func (o *Options) check() (public bool, err error) {
 		return public, errors.New("the console: changes must be recorded: use --audit FILE together with --allow-changes")
 	}
 	return public, nil
-}
-
-// isLoopback reports whether a host can only be this machine.
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // reachedAt returns the URL at which browsers reach the console, or nil if it is not given.
