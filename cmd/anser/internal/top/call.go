@@ -45,12 +45,13 @@ func (l *Look) calls(s Show) (list []Opened) {
 	}
 	for i := range l.Processes {
 		p := &l.Processes[i]
-		seen := make(map[*telemetry.Call]bool)
 		for _, c := range append(slices.Clone(p.Slow), p.Failures...) {
-			if same := slices.ContainsFunc(list, func(o Opened) bool {
-				return o.key() == (&Opened{Process: p.Name, Call: c}).key() // it was slow and has failed
-			}); !same && !seen[c] && c.Side == s.Method.Side && c.Method == s.Method.Name && c.Target == s.Method.Target {
-				list, seen[c] = append(list, Opened{Process: p.Name, Call: c}), true
+			if c.Side != s.Method.Side || c.Method != s.Method.Name || c.Target != s.Method.Target {
+				continue
+			}
+			next := Opened{Process: p.Name, Call: c}
+			if !slices.ContainsFunc(list, func(o Opened) bool { return o.key() == next.key() }) { // it was slow and has failed
+				list = append(list, next)
 			}
 		}
 	}
