@@ -58,12 +58,17 @@ func (at *session) listed(ctx context.Context) ([]*tool, error) {
 	return at.tools(ctx)
 }
 
-// count counts a request that is not the call of a method.
+// count counts a request that is not the call of a method. Its errors are for clients of MCP.
 func (at *session) count() error {
+	if err := at.countList(); err != nil {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "list the methods: " + err.Error()}
+	}
+	return nil
+}
+
+func (at *session) countList() error {
 	if c, ok := at.source.(Counter); ok {
-		if err := c.Count(); err != nil {
-			return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "list the methods: " + err.Error()}
-		}
+		return c.Count()
 	}
 	return nil
 }

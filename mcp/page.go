@@ -39,11 +39,9 @@ type listed struct {
 // servePage shows the tools of the caller to a person.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request, source Source) {
 	at := &session{server: s, source: source}
-	if c, ok := source.(Counter); ok {
-		if err := c.Count(); err != nil {
-			protocols.WriteError(w, err)
-			return
-		}
+	if err := at.countList(); err != nil {
+		protocols.WriteError(w, err)
+		return
 	}
 	tools, err := at.tools(r.Context())
 	if err != nil {
