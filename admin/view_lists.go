@@ -10,17 +10,25 @@ import (
 	"time"
 )
 
-func connectionsPage(d *Document, _ url.Values) (list []section) {
+func connectionsPage(d *Document, _ url.Values) []section {
+	return eachSide(d, "Connections",
+		func(title string, s *Server) section { return connsSection(title, s.Connections, s.Conns) },
+		func(title string, c *Client) section { return connsSection(title, c.Connections, c.Conns) })
+}
+
+// eachSide returns a section for each server and for each client. title is that of a page without
+// any.
+func eachSide(d *Document, title string, ofServer func(string, *Server) section, ofClient func(string, *Client) section) (list []section) {
 	for i := range d.Servers {
-		v := &d.Servers[i]
-		list = append(list, connsSection("Server "+cmp.Or(strings.Join(v.Addresses, ", "), "that does not listen"), v.Connections, v.Conns))
+		s := &d.Servers[i]
+		list = append(list, ofServer("Server "+cmp.Or(strings.Join(s.Addresses, ", "), "that does not listen"), s))
 	}
 	for i := range d.Clients {
 		c := &d.Clients[i]
-		list = append(list, connsSection("Client of "+c.Target, c.Connections, c.Conns))
+		list = append(list, ofClient("Client of "+c.Target, c))
 	}
 	if len(list) == 0 {
-		list = append(list, section{Title: "Connections", Empty: "The meter has neither a server nor a client."})
+		list = append(list, section{Title: title, Empty: "The meter has neither a server nor a client."})
 	}
 	return list
 }

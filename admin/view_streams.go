@@ -53,19 +53,10 @@ func kindOf(s *anser.StreamStatus) string {
 	return ""
 }
 
-func streamsPage(d *Document, _ url.Values) (list []section) {
-	for i := range d.Servers {
-		v := &d.Servers[i]
-		list = append(list, streamsSection("Server "+cmp.Or(strings.Join(v.Addresses, ", "), "that does not listen"), v.OpenStreams, int(v.Streams)))
-	}
-	for i := range d.Clients {
-		c := &d.Clients[i]
-		list = append(list, streamsSection("Client of "+c.Target, c.OpenStreams, c.Streams))
-	}
-	if len(list) == 0 {
-		list = append(list, section{Title: "Streams", Empty: "The meter has neither a server nor a client."})
-	}
-	return list
+func streamsPage(d *Document, _ url.Values) []section {
+	return eachSide(d, "Streams",
+		func(title string, s *Server) section { return streamsSection(title, s.OpenStreams, int(s.Streams)) },
+		func(title string, c *Client) section { return streamsSection(title, c.OpenStreams, c.Streams) })
 }
 
 func streamsSection(title string, streams []Stream, all int) section {
