@@ -104,7 +104,7 @@ func gatewaySlow(w *world) (*result, error) {
 	r.fact("failed by deadline", float64(late), "")
 	r.none("of them ended otherwise, and not refused", len(its)-late-refused)
 	slow := observation{calls: its}
-	r.within("one of them outlived its deadline by", slow.late(timeout), 50*time.Millisecond, true)
+	r.outlived("one of them outlived its deadline by", o, slow.late(timeout))
 	r.timed("calls in flight at the gateway", float64(most), "", fmt.Sprintf("at most %d, of which %v long calls came", 2*rate, timeout), most <= 2*rate)
 	r.within("the gateway had no call left after", gone, time.Second, true)
 	return r, nil

@@ -66,7 +66,7 @@ func halfOpen(both bool) func(*world) (*result, error) {
 		r.fact("failed calls", float64(len(failed)), "")
 		r.fact("failed otherwise than by deadline", float64(len(failed)-count(failed, by(anser.DeadlineExceeded))), "")
 		w.foundAfter(r, o, "found after", dead, sum+time.Second, seen)
-		r.within("a call outlived its deadline by", o.late(timeout), 50*time.Millisecond, true)
+		r.outlived("a call outlived its deadline by", o, o.late(timeout))
 		if again, ok := o.usedAgain(victim.config.Name, o.heal); ok {
 			r.fact("used again after", again.Seconds(), "s")
 		}

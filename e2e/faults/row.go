@@ -128,6 +128,12 @@ func (r *result) within(name string, took, bound time.Duration, ok bool) {
 	r.timed(name, value, "s", "at most "+bound.String(), ok && took <= bound)
 }
 
+// outlived adds the time by which a call outlived its deadline. A process that the machine pauses
+// sees a deadline no earlier than that.
+func (r *result) outlived(name string, o *observation, by time.Duration) {
+	r.timed(name, by.Seconds(), "s", "at most 50 ms more than the longest pause", by <= 50*time.Millisecond+o.paused)
+}
+
 // common adds what holds in every row: the ledger, and what the load was.
 func (r *result) common(o *observation) {
 	r.offered(o)
