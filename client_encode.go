@@ -87,9 +87,11 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 			k.mover = nil
 		}
 		r.Priority = uint8(PriorityFrom(ctx))
-		if t, ok := TraceFrom(ctx); ok && by == nil {
-			flags |= wire.FlagTrace
-			r.Trace = t
+		if by == nil {
+			if t, ok := TraceFrom(ctx); ok {
+				flags |= wire.FlagTrace
+				r.Trace = t
+			}
 		}
 		if md = outgoing(ctx); md != nil {
 			block, err := encodeMetadata(md)

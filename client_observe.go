@@ -56,6 +56,7 @@ func (c *Client) observeBegin(f *followedCall) {
 	info := &f.by.info
 	if trace := c.o.observers.trace; trace != nil {
 		f.by.found, _ = TraceFrom(f.ctx)
+		info.Parent = f.by.found
 		info.Trace, info.Parent = trace(f.ctx, info)
 	}
 	f.ctx = c.o.observers.callBegan(f.ctx, info)

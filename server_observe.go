@@ -50,6 +50,9 @@ func (s *Server) observeCall(x *observedCall, ctx *callContext, t callTimes, siz
 	i.Forward = ctx.extras != nil && ctx.extras.forwarded != nil
 	i.RequestBytes, i.Queue = size, max(x.last.Sub(t.arrived), 0)
 	if trace := s.o.observers.trace; trace != nil {
+		if t := ctx.inheritedTrace(); t != nil {
+			i.Parent = *t
+		}
 		i.Trace, i.Parent = trace(ctx, i)
 		if isTrace(&i.Trace) {
 			ctx.keepTrace(&i.Trace)

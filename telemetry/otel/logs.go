@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/hex"
 	"log/slog"
+
+	"github.com/anser-rpc/anser"
 	"slices"
 )
 
@@ -22,8 +24,11 @@ type logs struct {
 func (l logs) Enabled(ctx context.Context, level slog.Level) bool { return l.next.Enabled(ctx, level) }
 
 func (l logs) Handle(ctx context.Context, r slog.Record) error {
-	t := parentOf(ctx)
-	if !isTrace(&t) {
+	t, ok := spanOf(ctx)
+	if !ok {
+		t, ok = anser.TraceFrom(ctx)
+	}
+	if !ok {
 		return l.next.Handle(ctx, r)
 	}
 	ids := []slog.Attr{slog.String("trace_id", hex.EncodeToString(t.TraceID[:])), slog.String("span_id", hex.EncodeToString(t.SpanID[:]))}

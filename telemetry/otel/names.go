@@ -101,6 +101,23 @@ func appendServer(attrs []attribute.KeyValue, target string) []attribute.KeyValu
 	return appendAddress(attrs, KeyServer, KeyServerPort, target, serverOf)
 }
 
+// targetAttributes are the attributes of a target, as appendServer returns them.
+type targetAttributes struct {
+	target string
+	list   []attribute.KeyValue
+}
+
+// appendTarget is appendServer for the spans of one client after the other: it keeps the attributes
+// of the latest target, as a target takes long to parse.
+func (o *Exporter) appendTarget(attrs []attribute.KeyValue, target string) []attribute.KeyValue {
+	known := o.target.Load()
+	if known == nil || known.target != target {
+		known = &targetAttributes{target, appendServer(nil, target)}
+		o.target.Store(known)
+	}
+	return append(attrs, known.list...)
+}
+
 // appendPeer appends the attributes of the address of the other side.
 func appendPeer(attrs []attribute.KeyValue, address string) []attribute.KeyValue {
 	return appendAddress(attrs, KeyPeer, KeyPeerPort, address, semconv.Address)

@@ -105,7 +105,8 @@ type Exporter struct {
 	below  uint64        // a trace is recorded if the lower 63 bits of its id are below
 	slow   time.Duration // from which on a call is recorded at its end; 0: no call is, not even if it failed
 	tail   pace
-	serves atomic.Bool // a server has the option
+	serves atomic.Bool                      // a server has the option
+	target atomic.Pointer[targetAttributes] // the latest one of a client's span
 }
 
 // New returns an exporter, or an error if an option is not valid.

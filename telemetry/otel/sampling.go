@@ -15,7 +15,10 @@ const sampled = byte(trace.FlagsSampled)
 
 // trace decides about a call: whether it is recorded, and with which ids.
 func (o *Exporter) trace(ctx context.Context, c *anser.CallInfo) (own, parent anser.Trace) {
-	parent = parentOf(ctx)
+	parent, spans := spanOf(ctx)
+	if !spans {
+		parent = c.Parent
+	}
 	switch {
 	case !isTrace(&parent):
 		own.TraceID = newTraceID()
@@ -38,13 +41,17 @@ func (o *Exporter) chooses(t *anser.Trace) bool {
 	return binary.BigEndian.Uint64(t.TraceID[8:])>>1 < o.below
 }
 
-// parentOf returns the span that the context is in, or else its trace context.
-func parentOf(ctx context.Context) anser.Trace {
-	if s := trace.SpanContextFromContext(ctx); s.IsValid() {
-		return anser.Trace{TraceID: s.TraceID(), SpanID: s.SpanID(), Flags: byte(s.TraceFlags())}
+// noSpan is the span of a context without one.
+var noSpan = trace.SpanFromContext(context.Background())
+
+// spanOf returns the span that the context is in.
+func spanOf(ctx context.Context) (t anser.Trace, ok bool) {
+	span := trace.SpanFromContext(ctx)
+	if span == noSpan {
+		return t, false
 	}
-	t, _ := anser.TraceFrom(ctx)
-	return t
+	s := span.SpanContext()
+	return anser.Trace{TraceID: s.TraceID(), SpanID: s.SpanID(), Flags: byte(s.TraceFlags())}, s.IsValid()
 }
 
 // isServed reports whether the context is that of a handler.

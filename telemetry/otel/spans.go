@@ -78,6 +78,7 @@ func (o *Exporter) deserves(c *anser.CallInfo) bool {
 // recordLate records the span of a call that has ended, and returns the context with its trace.
 func (o *Exporter) recordLate(ctx context.Context, c *anser.CallInfo) context.Context {
 	if !isTrace(&c.Trace) { // a server refused the call
+		c.Parent, _ = anser.TraceFrom(ctx)
 		c.Trace, c.Parent = o.trace(ctx, c)
 	}
 	c.Trace.Flags |= sampled
@@ -101,7 +102,7 @@ func (o *Exporter) start(ctx context.Context, c *anser.CallInfo, began time.Time
 			attrs = appendPeer(attrs, p.Addr.String())
 		}
 	} else {
-		attrs = appendServer(attrs, c.Target)
+		attrs = o.appendTarget(attrs, c.Target)
 	}
 	parent := parentContext(ctx, &c.Parent)
 	switch {
