@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/anser-rpc/anser/e2e/internal/say"
 )
@@ -216,12 +215,11 @@ func startEnvoy(path, to string) (*envoy, error) {
 	}
 	var ports [2]string
 	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		addr, err := unusedAddress()
 		if err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
-		_, ports[i], _ = net.SplitHostPort(l.Addr().String())
-		l.Close()
+		_, ports[i], _ = net.SplitHostPort(addr)
 	}
 	host, port, _ := net.SplitHostPort(to)
 	e.grpc, e.json = net.JoinHostPort("127.0.0.1", ports[0]), net.JoinHostPort("127.0.0.1", ports[1])
@@ -237,23 +235,20 @@ func startEnvoy(path, to string) (*envoy, error) {
 	if err := e.cmd.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		nc, err := net.Dial("tcp", e.json)
-		if err == nil {
-			nc.Close()
-			return e, nil
-		}
-		if time.Since(began) > 20*time.Second {
-			return nil, errors.Join(fmt.Errorf("envoy does not listen: %w", err), e.stop())
-		}
+	if err := awaitListener(e.json); err != nil {
+		return nil, errors.Join(fmt.Errorf("envoy: %w", err), e.stop())
 	}
+	return e, nil
 }
 
 // ticks is the unit of times in /proc.
 const ticks = 100
 
-func (e *envoy) cpu() (float64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", e.cmd.Process.Pid))
+func (e *envoy) cpu() (float64, error) { return processorTime(e.cmd.Process.Pid) }
+
+// processorTime returns the processor time that a process has used, in seconds.
+func processorTime(pid int) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}

@@ -28,6 +28,7 @@ type options struct {
 	conns   int
 	ceiling string // path of the program
 	before  string // path of the program of another commit, for the section observe
+	kitex   string // path of the program of arena/peers/kitex; empty: it is not measured
 	envoy   string // path of the program; empty: it is not measured
 }
 
@@ -55,7 +56,7 @@ Sections (default: all):
          of Envoy, in front of a server of grpc-go
   observe  calls that are observed against calls that are not, at 100 and 1000 callers: with metrics; with
          metrics, traces of 1 % of the calls and of slow ones, and an admin page that is looked at; of grpc-go
-         with otelgrpc; and with --before, calls that nothing observes against those of another commit
+         with otelgrpc; with --kitex of Kitex with obs-opentelemetry; and with --before, calls that nothing observes against those of another commit
 
 Flags:
 `
@@ -74,6 +75,7 @@ func main() {
 	flag.IntVar(&o.conns, "conns", 10_000, "idle connections")
 	flag.StringVar(&o.ceiling, "ceiling", "", "path of the program of internal/ceiling; default: it is built")
 	flag.StringVar(&o.before, "before", "", "path of this program built from another commit, for the section observe; default: it is left out")
+	flag.StringVar(&o.kitex, "kitex", "", "path of the program of arena/peers/kitex, which the section observe measures with its tracer; default: it is left out")
 	flag.StringVar(&o.envoy, "envoy", "", "path of Envoy, which is measured by the section gateway; default: it is left out")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)

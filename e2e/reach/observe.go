@@ -32,6 +32,9 @@ func measureObserve(o options, r *report) error {
 		{{"metrics, traces, tail, page", plain.role, plain.load, say.ObserveAll, ""}, plain},
 		{{"grpc-go, otelgrpc", grpc.role, grpc.load, say.ObserveAll, ""}, grpc},
 	}
+	if o.kitex != "" {
+		pairs = append(pairs, [2]subject{{"Kitex, obs-opentelemetry", "kitex", "", say.ObserveAll, o.kitex}, {"Kitex, nothing", "kitex", "", "", o.kitex}})
+	}
 	if o.before != "" {
 		pairs = append([][2]subject{{plain, {"nothing, the other program", plain.role, plain.load, "", o.before}}}, pairs...)
 	}
@@ -59,6 +62,9 @@ func measureObserve(o options, r *report) error {
 
 // run starts the server, and makes the calls.
 func (s *subject) run(o options, callers int) (f figures, err error) {
+	if s.role == "kitex" {
+		return s.runKitex(o, callers)
+	}
 	env := []string{say.ObserveVariable + "=" + s.observe}
 	begin := func(args ...string) (*process, error) {
 		if s.program != "" {

@@ -251,11 +251,13 @@ func (c *comparison) print(t io.Writer, own, base string) {
 func (c *comparison) printOwn(t io.Writer, name string) { printLine(t, name, c.Own, c.Ratio.String()) }
 
 func printLine(t io.Writer, name string, f figures, ratio string) {
-	rate := "-" // the ping-pong does not report it
-	if f.CallsPerS > 0 {
-		rate = fmt.Sprintf("%.0f", f.CallsPerS)
+	known := func(format string, value float64) string {
+		if value == 0 {
+			return "-" // the ping-pong reports no rate, and Kitex's program no latency that is read here
+		}
+		return fmt.Sprintf(format, value)
 	}
-	fmt.Fprintf(t, "%s\t%s\t%.1f\t%.1f\t%.2f\t%.2f\t%s\n", name, rate, f.P50, f.P99, f.ClientCPU, f.ServerCPU, ratio)
+	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f\t%.2f\t%s\n", name, known("%.0f", f.CallsPerS), known("%.1f", f.P50), known("%.1f", f.P99), f.ClientCPU, f.ServerCPU, ratio)
 }
 
 // String returns the median, the least and the most.

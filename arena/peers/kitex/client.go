@@ -77,6 +77,10 @@ func (p *peer) dial(ctx context.Context, o *workload.ClientOptions, addr string,
 			c.turns = make(chan struct{}, n)
 		}
 	}
+	if p.observe {
+		observe()
+		options = append(options, observedClient())
+	}
 	info, service := helloInfo(), serviceHello
 	if o.Workload == "add" {
 		info, service = mathInfo(), serviceMath

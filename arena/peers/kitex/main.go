@@ -33,10 +33,14 @@ func newProgram(p *peer) *workload.Program {
 }
 
 // peer is the program with the flags of its own.
-type peer struct{ transport string }
+type peer struct {
+	transport string
+	observe   bool
+}
 
 func (p *peer) flags(f *flag.FlagSet) {
 	p.transport = transportMux
+	f.BoolVar(&p.observe, "observe", false, "let obs-opentelemetry trace 1 % of the calls and measure all of them; not used by the arena")
 	f.Func("transport", "mux: calls share connections (default); pool: a connection carries one call at a time", func(s string) error {
 		if s != transportMux && s != transportPool {
 			return fmt.Errorf("%q: use %s or %s", s, transportMux, transportPool)

@@ -31,6 +31,6 @@ func TestDecodedBytes(t *testing.T) {
 	})
 }
 
-func TestMux(t *testing.T) { peertest.Calls(t, newProgram(&peer{transportMux}), "fresh") }
+func TestMux(t *testing.T) { peertest.Calls(t, newProgram(&peer{transport: transportMux}), "fresh") }
 
-func TestPool(t *testing.T) { peertest.Calls(t, newProgram(&peer{transportPool})) }
+func TestPool(t *testing.T) { peertest.Calls(t, newProgram(&peer{transport: transportPool})) }

@@ -38,6 +38,10 @@ func (p *peer) serve(ctx context.Context, o *workload.ServerOptions) error {
 	if p.transport == transportMux {
 		options = append(options, server.WithMuxTransport())
 	}
+	if p.observe {
+		observe()
+		options = append(options, observedServer())
+	}
 	s := server.NewServer(options...)
 	if err := s.RegisterService(helloInfo(), &handlers{o}); err != nil {
 		return err
