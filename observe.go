@@ -36,10 +36,11 @@ type Observer struct {
 
 	// Trace returns the trace context with which a call continues, and that of its parent, which
 	// is zero if there is none. Until it returns, c.Parent is what [TraceFrom] returns for ctx. It
-	// is called before CallBegan, which finds both in the CallInfo. A client sends own, unless CallBegan or an interceptor chose another trace context with
-	// [WithTrace]. On a server, own is the trace context of the handler's context, but not if the
-	// request came over Anser's protocol with neither a trace context nor metadata: there is no
-	// memory for it then. Only the first observer with the function is asked.
+	// is called before CallBegan, which finds both in the CallInfo. A client sends own, unless
+	// CallBegan or an interceptor chose another trace context with [WithTrace]. On a server, own is
+	// the trace context of the handler's context, but not if the request came over Anser's protocol
+	// with neither a trace context nor metadata: there is no memory for it then. Only the first
+	// observer with the function is asked.
 	//
 	// Trace, CallBegan and CallEnded must neither change c nor use it after they have returned: its
 	// memory is that of the next call then.
