@@ -21,13 +21,12 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access/accesstest"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/change"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
-
-const password = "correct horse"
 
 // Echo is the message of the test service.
 type Echo struct{ Text, User string }
@@ -179,7 +178,7 @@ func (s *site) viewer(user string) *viewer {
 	v := &viewer{&http.Client{Jar: jar, Transport: &http.Transport{}}, s.t, s, ""}
 	s.t.Cleanup(v.CloseIdleConnections)
 	if user != "" {
-		v.expect(204, "POST", "/api/login", `{"user":"`+user+`","password":"`+password+`"}`, nil)
+		v.expect(204, "POST", "/api/login", `{"user":"`+user+`","password":"`+accesstest.Password+`"}`, nil)
 	}
 	var session struct{ CSRF string }
 	v.expect(200, "GET", "/api/session", "", &session)
@@ -225,7 +224,7 @@ func (v *viewer) expect(status int, method, path, body string, out any) string {
 // Each route has a row with the statuses for no session and for the roles look, operate and
 // administer. The requests are empty: a user without the role learns nothing about them.
 func TestRoles(t *testing.T) {
-	file := usersFile(t)
+	file := accesstest.Users(t)
 	s := start(t, registry.NewMemory(), access.Options{Users: file})
 	readOnly := start(t, s.registry, access.Options{Users: file, Public: true, ReadOnly: "start it with --allow-changes"})
 	want := map[string][4]int{
