@@ -75,6 +75,7 @@ func New(d Deps) (*Changes, error) {
 func (c *Changes) Routes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"POST /api/instances":                c.changes(c.planInstance),
+		"GET /api/ruleschema":                c.reads(readRuleSchema),
 		"GET /api/rules/{service}":           c.reads(c.readRules),
 		"GET /api/rules/{service}/history":   c.reads(c.readHistory),
 		"POST /api/rules/{service}/check":    c.reads(c.checkRules),

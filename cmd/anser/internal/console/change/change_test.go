@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -229,6 +230,7 @@ func TestRoles(t *testing.T) {
 	readOnly := start(t, s.registry, access.Options{Users: file, Public: true, ReadOnly: "start it with --allow-changes"})
 	want := map[string][4]int{
 		"POST /api/instances":                {401, 403, 400, 400},
+		"GET /api/ruleschema":                {401, 200, 200, 200},
 		"GET /api/rules/{service}":           {401, 200, 200, 200},
 		"GET /api/rules/{service}/history":   {401, 200, 200, 200},
 		"POST /api/rules/{service}/check":    {401, 400, 400, 400},
@@ -404,6 +406,20 @@ func TestRules(t *testing.T) {
 	v.expect(200, "GET", "/api/rules/arith/history", "", &history)
 	if len(history) != 3 || history[0].Comment != "back to version 1: back" || history[2].Author != "this machine" {
 		t.Errorf("the history is %+v", history)
+	}
+}
+
+// The page has the schema of the rules that this console reads.
+func TestRuleSchema(t *testing.T) {
+	want, err := route.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got json.RawMessage
+	system(t).viewer("").expect(200, "GET", "/api/ruleschema", "", &got)
+	var a, b any
+	if json.Unmarshal(want, &a) != nil || json.Unmarshal(got, &b) != nil || !reflect.DeepEqual(a, b) {
+		t.Errorf("the schema is %s", got)
 	}
 }
 
