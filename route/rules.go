@@ -39,29 +39,29 @@ func (r *RuleSet) text() string {
 
 // Match selects calls. An empty field matches all.
 type Match struct {
-	Methods  Patterns            `json:"methods,omitempty" doc:"full names of methods"`
-	Metadata map[string]Patterns `json:"metadata,omitempty" doc:"what the call carries, by key; a key that is missing is an empty text"`
+	Methods  Patterns            `json:"methods,omitempty" doc:"full names of methods" values:"methods"`
+	Metadata map[string]Patterns `json:"metadata,omitempty" doc:"what the call carries, by key; a key that is missing is an empty text" values:"metadata"`
 	Caller   *CallerMatch        `json:"caller,omitempty" doc:"the caller"`
 }
 
 // CallerMatch selects clients by their route.From.
 type CallerMatch struct {
-	Service Patterns            `json:"service,omitempty" doc:"the caller's own service"`
+	Service Patterns            `json:"service,omitempty" doc:"the caller's own service" values:"services"`
 	Group   Patterns            `json:"group,omitempty" doc:"the caller's group"`
 	Version Patterns            `json:"version,omitempty" doc:"the caller's version"`
-	Zone    Patterns            `json:"zone,omitempty" doc:"the caller's zone"`
+	Zone    Patterns            `json:"zone,omitempty" doc:"the caller's zone" values:"zones"`
 	Tags    map[string]Patterns `json:"tags,omitempty" doc:"the caller's tags"`
 }
 
 // Select selects instances. An empty field matches all. The patterns "$group", "$version" and
 // "$zone" stand for the values of the caller.
 type Select struct {
-	ID      Patterns            `json:"id,omitempty" doc:"keys: ids, or addresses of instances without one"`
-	Address Patterns            `json:"address,omitempty" doc:"host:port"`
-	Group   Patterns            `json:"group,omitempty" doc:"the instance's group"`
-	Version Patterns            `json:"version,omitempty" doc:"the instance's version"`
-	Zone    Patterns            `json:"zone,omitempty" doc:"the instance's zone"`
-	Tags    map[string]Patterns `json:"tags,omitempty" doc:"the instance's tags"`
+	ID      Patterns            `json:"id,omitempty" doc:"keys: ids, or addresses of instances without one" values:"instances"`
+	Address Patterns            `json:"address,omitempty" doc:"host:port" values:"addresses"`
+	Group   Patterns            `json:"group,omitempty" doc:"the instance's group" values:"groups,$group"`
+	Version Patterns            `json:"version,omitempty" doc:"the instance's version" values:"versions,$version"`
+	Zone    Patterns            `json:"zone,omitempty" doc:"the instance's zone" values:"zones,$zone"`
+	Tags    map[string]Patterns `json:"tags,omitempty" doc:"the instance's tags" values:"tags"`
 }
 
 // Adjust returns an instance with the weight, state and tags that the rules give it for clients
@@ -72,24 +72,24 @@ func (r *RuleSet) Adjust(in registry.Instance) registry.Instance {
 
 // GroupRule sets the group and version that a client calls.
 type GroupRule struct {
-	Name    string       `json:"name,omitempty" doc:"for people"`
+	Name    string       `json:"name,omitempty" doc:"for people" values:"names"`
 	Caller  *CallerMatch `json:"caller,omitempty" doc:"which clients; all if left out"`
-	Group   Patterns     `json:"group,omitempty" doc:"group of the instances"`
-	Version Patterns     `json:"version,omitempty" doc:"version of the instances"`
+	Group   Patterns     `json:"group,omitempty" doc:"group of the instances" values:"groups"`
+	Version Patterns     `json:"version,omitempty" doc:"version of the instances" values:"versions"`
 	Strict  bool         `json:"strict,omitempty" doc:"calls fail when no such instance can be reached; without it they go elsewhere"`
 }
 
 // TagRule separates calls with a tag from those without.
 type TagRule struct {
-	Name     string `json:"name,omitempty" doc:"for people"`
-	Tag      string `json:"tag" doc:"name of the instances' tag"`
-	Metadata string `json:"metadata,omitempty" doc:"key of the metadata that holds the value; if the call has none, the caller's tag of that name counts"`
+	Name     string `json:"name,omitempty" doc:"for people" values:"names"`
+	Tag      string `json:"tag" doc:"name of the instances' tag" values:"tags"`
+	Metadata string `json:"metadata,omitempty" doc:"key of the metadata that holds the value; if the call has none, the caller's tag of that name counts" values:"metadata"`
 	Strict   bool   `json:"strict,omitempty" doc:"calls with a tag fail when no instance that has it can be reached; without it they go to instances without the tag"`
 }
 
 // ConditionRule sends matching calls to some instances.
 type ConditionRule struct {
-	Name   string `json:"name,omitempty" doc:"for people"`
+	Name   string `json:"name,omitempty" doc:"for people" values:"names"`
 	When   Match  `json:"when,omitzero" doc:"which calls"`
 	To     Select `json:"to" doc:"which instances"`
 	Strict bool   `json:"strict,omitempty" doc:"calls fail when no such instance can be reached; without it they go elsewhere"`
@@ -98,10 +98,10 @@ type ConditionRule struct {
 // SplitRule sends a share of the matching calls to some instances. The others go to instances that
 // belong to no share. The shares of all rules that match a call add up.
 type SplitRule struct {
-	Name    string  `json:"name,omitempty" doc:"for people"`
+	Name    string  `json:"name,omitempty" doc:"for people" values:"names"`
 	When    Match   `json:"when,omitzero" doc:"which calls"`
 	Percent float64 `json:"percent" doc:"the share, 0 to 100, in steps of 0.01"`
-	By      string  `json:"by,omitempty" doc:"key of the metadata whose value keeps calls on one side; without it, and without a value, each call is random"`
+	By      string  `json:"by,omitempty" doc:"key of the metadata whose value keeps calls on one side; without it, and without a value, each call is random" values:"metadata"`
 	To      Select  `json:"to" doc:"which instances"`
 	Strict  bool    `json:"strict,omitempty" doc:"the share fails when no such instance can be reached; without it it goes elsewhere"`
 	// Until bounds a share that nothing ends in time. Clients end it themselves.
@@ -113,21 +113,21 @@ func (s *SplitRule) open() bool { return s.Until.IsZero() || time.Now().Before(s
 
 // InstanceRule overrides properties of instances.
 type InstanceRule struct {
-	Name   string `json:"name,omitempty" doc:"for people"`
+	Name   string `json:"name,omitempty" doc:"for people" values:"names"`
 	Match  Select `json:"match" doc:"which instances"`
 	Weight *int   `json:"weight,omitempty" doc:"1 to 1000000; 100 is the default of an instance"`
-	State  string `json:"state,omitempty" doc:"up, draining or disabled; the latter two get no further calls and finish those they have"`
+	State  string `json:"state,omitempty" doc:"up, draining or disabled; the latter two get no further calls and finish those they have" values:"states"`
 	// Tags are merged over several rules.
-	Tags map[string]string `json:"tags,omitempty" doc:"tags that are set; an empty text removes one"`
+	Tags map[string]string `json:"tags,omitempty" doc:"tags that are set; an empty text removes one" values:"tags"`
 }
 
 // MethodRule overrides the client's options.
 type MethodRule struct {
-	Name        string   `json:"name,omitempty" doc:"for people"`
+	Name        string   `json:"name,omitempty" doc:"for people" values:"names"`
 	When        Match    `json:"when,omitzero" doc:"which calls"`
 	Timeout     Duration `json:"timeout,omitempty" doc:"how long a call may take, all attempts together; the caller's deadline counts where it is earlier"`
 	Attempts    int      `json:"attempts,omitempty" doc:"how often a call is sent at most, 1 to 5"`
-	Mode        string   `json:"mode,omitempty" doc:"fail mode: failover, failfast, failtry or backup"`
+	Mode        string   `json:"mode,omitempty" doc:"fail mode: failover, failfast, failtry or backup" values:"modes"`
 	Rate        *Rate    `json:"rate,omitempty" doc:"calls per second of each client; more are refused"`
 	Concurrency int      `json:"concurrency,omitempty" doc:"calls in flight of each client; more are refused"`
 }
@@ -140,7 +140,7 @@ type Rate struct {
 
 // MockRule answers in place of the instances.
 type MockRule struct {
-	Name    string          `json:"name,omitempty" doc:"for people"`
+	Name    string          `json:"name,omitempty" doc:"for people" values:"names"`
 	When    Match           `json:"when,omitzero" doc:"which calls"`
 	Failing bool            `json:"failing,omitempty" doc:"degrade: call, and answer only when that failed: it did not arrive, was refused, or a handler exceeded its deadline or returned unavailable, resource exhausted, internal or data loss"`
 	Reply   json.RawMessage `json:"reply,omitempty" doc:"the reply as JSON"`
@@ -149,7 +149,7 @@ type MockRule struct {
 
 // FaultRule makes calls slow or fail, until a fixed time.
 type FaultRule struct {
-	Name    string     `json:"name,omitempty" doc:"for people"`
+	Name    string     `json:"name,omitempty" doc:"for people" values:"names"`
 	When    Match      `json:"when,omitzero" doc:"which calls"`
 	Percent float64    `json:"percent" doc:"the share of the calls, above 0 to 100, in steps of 0.01"`
 	Delay   Duration   `json:"delay,omitempty" doc:"wait before the call, at most 1m"`
@@ -160,7 +160,7 @@ type FaultRule struct {
 
 // ErrorSpec is an error.
 type ErrorSpec struct {
-	Code    string `json:"code" doc:"such as unavailable or not found"`
+	Code    string `json:"code" doc:"such as unavailable or not found" values:"codes"`
 	Message string `json:"message,omitempty" doc:"what the caller reads"`
 }
 

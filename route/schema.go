@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+
+	"github.com/anser-rpc/anser/registry"
 )
 
 // Schema returns the JSON Schema of a document, for editors: docs/governance/rules.schema.json is
 // a copy. [Parse] also checks conditions that a schema cannot express, for example that shares add
-// up to at most 100.
+// up to at most 100. The keyword x-values of a property says what its values are names of, such as
+// methods or versions; of an object it says that of its keys.
 func Schema() ([]byte, error) {
 	defs := make(map[string]any)
 	root := schemaOf(reflect.TypeFor[Document](), defs).(map[string]any)
@@ -71,6 +74,7 @@ func structSchema(t reflect.Type, defs map[string]any) any {
 		for k, v := range schemaOf(f.Type, defs).(map[string]any) {
 			p[k] = v
 		}
+		addValues(p, f.Tag.Get("values"))
 		properties[keyOf(f)] = p
 		if !strings.Contains(f.Tag.Get("json"), ",omit") {
 			required = append(required, keyOf(f))
@@ -80,4 +84,24 @@ func structSchema(t reflect.Type, defs map[string]any) any {
 		s["required"] = required
 	}
 	return ref
+}
+
+// addValues adds the values of a property to its schema, from the tag "values" of its field:
+// states, modes or codes, or what the values are names of, with examples after commas.
+func addValues(schema map[string]any, tag string) {
+	switch tag {
+	case "":
+	case "states":
+		schema["enum"] = []string{registry.Up.String(), registry.Draining.String(), registry.Disabled.String()}
+	case "modes":
+		schema["enum"] = modeNames()
+	case "codes":
+		schema["examples"] = codeNames() // other ways to write them are valid, too
+	default:
+		of, examples, ok := strings.Cut(tag, ",")
+		schema["x-values"] = of
+		if ok {
+			schema["examples"] = strings.Split(examples, ",")
+		}
+	}
 }

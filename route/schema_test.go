@@ -2,7 +2,9 @@ package route_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -26,6 +28,49 @@ func TestSchemaFileIsUpToDate(t *testing.T) {
 	must(t, err)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s is out of date: go test ./route -run Schema -update", schemaFile)
+	}
+}
+
+// Every value that the schema lists is valid, and no other state and mode is.
+func TestSchemaListsValues(t *testing.T) {
+	data, err := route.Schema()
+	must(t, err)
+	var schema struct {
+		Defs map[string]struct {
+			Properties map[string]struct {
+				Enum, Examples []string
+				Values         string `json:"x-values"`
+			}
+		} `json:"$defs"`
+	}
+	must(t, json.Unmarshal(data, &schema))
+	documents := map[string]string{
+		"state": `{"rules":{"instances":[{"match":{"id":"a"},"state":%q}]}}`,
+		"mode":  `{"rules":{"methods":[{"mode":%q}]}}`,
+		"code":  `{"rules":{"mocks":[{"error":{"code":%q}}]}}`,
+		"group": `{"rules":{"conditions":[{"to":{"group":%q}}]}}`, "version": `{"rules":{"conditions":[{"to":{"version":%q}}]}}`, "zone": `{"rules":{"conditions":[{"to":{"zone":%q}}]}}`,
+	}
+	seen := make(map[string]int)
+	for _, def := range schema.Defs {
+		for key, p := range def.Properties {
+			for _, value := range append(p.Enum, p.Examples...) {
+				seen[key]++
+				if _, err := route.Parse(fmt.Appendf(nil, documents[key], value)); err != nil {
+					t.Errorf("%s %q: %v", key, value, err)
+				}
+			}
+			if p.Enum != nil {
+				if _, err := route.Parse(fmt.Appendf(nil, documents[key], "other")); err == nil {
+					t.Errorf("%s is an enum of %q, and others are valid", key, p.Enum)
+				}
+			}
+		}
+	}
+	if seen["state"] != 3 || seen["mode"] != 4 || seen["code"] < 10 || seen["zone"] != 1 {
+		t.Errorf("the schema lists %v", seen)
+	}
+	if m := schema.Defs["Match"].Properties["methods"]; m.Values != "methods" {
+		t.Errorf("the methods of a match are names of %q", m.Values)
 	}
 }
 

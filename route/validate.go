@@ -198,17 +198,20 @@ func (p *problems) errorSpec(path string, e *ErrorSpec) {
 		return
 	}
 	if _, ok := codes()[codeKey(e.Code)]; !ok {
-		var names []string
-		for c := anser.OK + 1; c <= anser.Unauthenticated; c++ {
-			names = append(names, c.String())
-		}
-		p.add(path+".code", "%q is not a code%s", e.Code, suggest(e.Code, names))
+		p.add(path+".code", "%q is not a code%s", e.Code, suggest(e.Code, codeNames()))
 	}
 }
 
 // codeKey normalizes a code: "not_found", "NOT_FOUND" and "not found" are the same.
 func codeKey(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
+}
+
+func codeNames() (names []string) {
+	for c := anser.OK + 1; c <= anser.Unauthenticated; c++ {
+		names = append(names, c.String())
+	}
+	return names
 }
 
 func codes() map[string]anser.Code {

@@ -97,6 +97,123 @@ export function consoleTests(test, visit, system, look) {
 		assert.deepEqual(wrong.filter((w) => !/409/.test(w)), []);
 	});
 
+	const rules = async (t, service, check) => {
+		await setUp();
+		const { page, wrong } = await visit(t, { site: "operate", path: `/#/services/${service}`, ready: `section a[href*="/services/${service}/"]` }, look); // its methods are known
+		await page.goto(`${address}/#/services/${service}?tab=rules`);
+		await page.waitForSelector(".ruleform");
+		const area = page.locator("textarea.code");
+		await check(page, area, () => area.inputValue());
+		assert.deepEqual(wrong, []);
+	};
+
+	test("rules are completed by the keyboard", (t) => rules(t, "front", async (page, area, text) => {
+		const chosen = async (name) => {
+			await page.waitForSelector(`[role=option][aria-selected=true]:has-text("${name}")`);
+			const id = await area.getAttribute("aria-activedescendant");
+			assert.equal(await page.locator(`[id="${id}"] code`).textContent(), name);
+			assert.match(await page.textContent(".editor [role=status]"), new RegExp("^" + name.replace(/[.*]/g, "\\$&")));
+		};
+		await area.fill("");
+		await page.keyboard.type("ru");
+		await chosen("rules");
+		await page.keyboard.press("Enter");
+		await chosen("conditions");
+		await page.keyboard.type("meth");
+		await chosen("methods");
+		await page.keyboard.press("Tab");
+		assert.equal(await text(), "rules:\n  methods:\n  - ");
+		await page.keyboard.type("wh");
+		await chosen("when");
+		await page.keyboard.press("Enter");
+		await page.keyboard.type("meth");
+		await chosen("methods");
+		await page.keyboard.press("Enter");
+		await page.keyboard.type("Fr");
+		await chosen("Front.*");
+		await page.keyboard.press("ArrowDown");
+		await chosen("Front.Page");
+		await page.keyboard.press("ArrowUp");
+		await page.keyboard.press("Enter");
+		await page.keyboard.press("Enter"); // a line with the same indentation
+		await page.keyboard.press("Backspace");
+		await page.keyboard.press("Backspace");
+		await page.keyboard.type("mod");
+		await chosen("mode");
+		await page.keyboard.press("Enter");
+		await chosen("backup");
+		await page.keyboard.press("ArrowDown");
+		await page.keyboard.press("Enter");
+		const whole = "rules:\n  methods:\n  - when:\n      methods: Front.*\n    mode: failfast";
+		assert.equal(await text(), whole);
+		await page.waitForSelector(".check .good");
+		await page.keyboard.press("Enter");
+		await page.keyboard.press("Control+Space");
+		await chosen("attempts");
+		await page.keyboard.press("Escape");
+		assert.equal(await page.locator("[role=listbox]").count(), 0);
+		assert.equal(await text(), whole + "\n    ");
+		await page.keyboard.press("Control+z");
+		assert.equal(await text(), whole, "the browser does not undo it");
+		await area.fill("# a line\n".repeat(60));
+		await page.keyboard.press("Control+End");
+		await page.keyboard.type("ru");
+		await chosen("rules"); // although the text scrolls
+		await page.keyboard.press("Escape");
+		await page.keyboard.press("Tab");
+		assert.ok(await area.evaluate((e) => e !== document.activeElement), "the tab key does not leave the editor");
+	}));
+
+	test("the form changes the rules of the text, and keeps what it cannot show", (t) => rules(t, "front", async (page, area, text) => {
+		const rule = (percent) => `rules:\n  # kept\n  mocks:\n  - name: fixed\n    reply: {"Product": 7.50}\n    when: {methods: Front.Never}\n  split:\n  - name: half\n    percent: ${percent}\n    to: {zone: zone-a}\n`;
+		await area.fill(rule(50));
+		await page.locator(".ruleform summary", { hasText: "half" }).click();
+		assert.equal(await page.getByLabel("Percent", { exact: true }).inputValue(), "50");
+		await page.getByLabel("Percent", { exact: true }).fill("25");
+		assert.equal(await text(), rule(25));
+		await area.fill(rule(30));
+		assert.equal(await page.getByLabel("Percent", { exact: true }).inputValue(), "30");
+		await page.getByLabel("Percent", { exact: true }).fill("300");
+		await page.waitForSelector(".ruleform [aria-invalid]");
+		await page.getByLabel("Percent", { exact: true }).fill("30");
+		await page.locator(".ruleform summary", { hasText: "fixed" }).click();
+		assert.match(await page.textContent(".ruleform .note"), /Only the text shows: ?reply/);
+		await page.getByLabel("Calls: methods").fill("Front.Never, Front.None");
+		const changed = rule(30).replace("methods: Front.Never", "methods: [Front.Never, Front.None]");
+		assert.equal(await text(), changed);
+		await area.fill(changed + "  split: [\n");
+		await page.waitForSelector(".ruleform .warn:has-text('line')");
+		assert.ok(await page.getByLabel("Calls: methods").isDisabled(), "the form changes a text that cannot be read");
+		await area.fill(changed);
+		await page.getByLabel("Calls: methods").waitFor();
+		await page.locator(".ruleform select").last().selectOption("methods");
+		await page.locator(".ruleform button", { hasText: "Add a rule" }).click();
+		await page.getByLabel("Timeout", { exact: true }).fill("5s");
+		await page.waitForSelector(".check .good");
+		await page.getByLabel("Reason").fill("a form");
+		await page.click("button.main");
+		await page.waitForSelector(".outcome:has-text('is in force')");
+		assert.match(await text(), /reply:\n\s+Product: 7\.5\n[^]*percent: 30[^]*/);
+		assert.match(await text(), /timeout: 5s/);
+		await page.locator(".versions summary", { hasText: "a form" }).waitFor();
+	}));
+
+	test("a dry run shows the rules in force beside the new ones, and what limits it", (t) => rules(t, "arith", async (page, area) => {
+		await area.fill('rules:\n  conditions:\n  - to: {id: arith-1}\n');
+		await page.waitForSelector(".check .good");
+		await page.locator("button", { hasText: "Dry run" }).click();
+		await page.waitForSelector(".counts");
+		const moved = (await page.locator(".counts .of-moved td").allTextContents()).map(Number);
+		assert.ok(moved.length === 2 && moved[1] > moved[0], `${moved} calls go elsewhere`);
+		assert.match(await page.locator(".moves tbody tr").first().textContent(), /^Arith\.\w+arith-[23]arith-1\d+$/);
+		assert.equal(await page.locator(".advice").count(), 0);
+		await area.fill('rules:\n  split:\n  - percent: 10\n    by: user\n    to: {id: arith-1}\n');
+		await page.waitForSelector(".check .good");
+		await page.locator("button", { hasText: "Dry run" }).click();
+		await page.waitForSelector(".advice:has-text('metadata')");
+		assert.match(await page.textContent(".advice"), /: user$/);
+	}));
+
 	test("a canary whose bound is passed returns, and the page shows it", async (t) => {
 		await setUp();
 		const { page, wrong } = await visit(t, { site: "operate", path: "/#/services/front?tab=canary", ready: "input[type=range]" }, look);

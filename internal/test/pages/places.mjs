@@ -78,6 +78,19 @@ export const places = [
 			await page.waitForSelector(".palette li:has-text('Arith.Mul')");
 		},
 	},
+	{
+		name: "console: rules", site: "console", path: "/#/services/arith?tab=rules", ready: ".ruleform",
+		prepare: async (page) => {
+			await page.fill("textarea.code", "rules:\n  split:\n  - percent: 200\n    to: {zone: zone-a}\n");
+			await page.locator(".ruleform summary").click();
+			await page.waitForSelector(".ruleform [aria-invalid]");
+			await page.focus("textarea.code");
+			await page.keyboard.press("Control+End");
+			await page.keyboard.type("  ");
+			await page.keyboard.press("Control+Space");
+			await page.waitForSelector("[role=option]");
+		},
+	},
 	{ name: "console: canaries", site: "console", path: "/#/canaries", ready: ".empty, .versions" },
 	{ name: "console: Chinese", site: "console", path: "/#/services/front?lang=zh", ready: ".uplot" },
 ];

@@ -9,6 +9,7 @@ import (
 	"github.com/anser-rpc/anser/admin"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/collect"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 )
 
 const (
@@ -50,7 +51,7 @@ func (c *connCache) get(service string) *connList {
 func (c *Console) serveConns(w http.ResponseWriter, r *http.Request) {
 	s, service := c.current(), r.URL.Query().Get("service")
 	if s.services[service] == nil {
-		fail(w, &problem{http.StatusNotFound, "there is no such service", "use ?service= with the name of a service"})
+		respond.Fail(w, http.StatusNotFound, "there is no such service", "use ?service= with the name of a service")
 		return
 	}
 	l := c.conns.get(service)

@@ -18,6 +18,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/history"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/longhistory"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 )
 
 const (
@@ -200,7 +201,7 @@ func (s *snapshot) record(h *history.History) {
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
-		data, _ = json.Marshal(model.Error{Error: "the answer cannot be encoded: " + err.Error()})
+		data, _ = json.Marshal(respond.Error{Text: "the answer cannot be encoded: " + err.Error()})
 	}
 	return data
 }

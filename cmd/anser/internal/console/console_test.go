@@ -20,6 +20,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/console"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/collect"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/simulate"
 	"github.com/anser-rpc/anser/registry"
 )
@@ -381,8 +382,8 @@ func TestRequests(t *testing.T) {
 		} {
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-			var problem model.Error
-			if json.Unmarshal(w.Body.Bytes(), &problem); w.Code != want || want >= 400 && problem.Error == "" {
+			var problem respond.Error
+			if json.Unmarshal(w.Body.Bytes(), &problem); w.Code != want || want >= 400 && problem.Text == "" {
 				t.Errorf("%s: %d %s", path, w.Code, w.Body)
 			}
 		}

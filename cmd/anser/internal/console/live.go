@@ -11,6 +11,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/collect"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/events"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 	"github.com/anser-rpc/anser/telemetry"
 )
 
@@ -117,22 +118,22 @@ func (l *liveCalls) read(ctx context.Context, p *collect.Process, topic, method 
 func (c *Console) serveLive(w http.ResponseWriter, r *http.Request) {
 	service, method := r.URL.Query().Get("service"), r.URL.Query().Get("method")
 	if c.current().services[service] == nil {
-		fail(w, &problem{http.StatusNotFound, "there is no such service", "use ?service= with the name of a service"})
+		respond.Fail(w, http.StatusNotFound, "there is no such service", "use ?service= with the name of a service")
 		return
 	}
 	if len(method) > model.MaxText {
-		fail(w, &problem{http.StatusBadRequest, "the name of the method is too long", "use a name such as Arith.Mul"})
+		respond.Fail(w, http.StatusBadRequest, "the name of the method is too long", "use a name such as Arith.Mul")
 		return
 	}
 	topic := fmt.Sprintf("calls:%s:%s", service, method)
 	v, err := c.hub.Join(topic)
 	if err != nil {
-		fail(w, &problem{http.StatusServiceUnavailable, "there are too many viewers", fmt.Sprintf("close some: the console serves %d at a time", events.MaxViewers)})
+		respond.Fail(w, http.StatusServiceUnavailable, "there are too many viewers", fmt.Sprintf("close some: the console serves %d at a time", events.MaxViewers))
 		return
 	}
 	defer c.hub.Leave(v)
 	if !c.live.join(topic, service, method) {
-		fail(w, &problem{http.StatusServiceUnavailable, "too many different lists of live calls are open", fmt.Sprintf("close some: %d can be open at a time", maxLists)})
+		respond.Fail(w, http.StatusServiceUnavailable, "too many different lists of live calls are open", fmt.Sprintf("close some: %d can be open at a time", maxLists))
 		return
 	}
 	defer c.live.leave(topic)

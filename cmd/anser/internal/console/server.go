@@ -15,6 +15,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/history"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/longhistory"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 )
 
 // escape escapes a name as a segment of a path and as a value of a query.
@@ -34,28 +35,28 @@ func (c *Console) routes() {
 			f(w, r)
 		})))
 	}
-	look("GET /api/system", c.cached(func(s *snapshot, _ *http.Request) (any, *problem) { return c.systemOf(s), nil }))
-	look("GET /api/instances", c.cached(func(s *snapshot, r *http.Request) (any, *problem) {
+	look("GET /api/system", c.cached(func(s *snapshot, _ *http.Request) (any, *respond.Error) { return c.systemOf(s), nil }))
+	look("GET /api/instances", c.cached(func(s *snapshot, r *http.Request) (any, *respond.Error) {
 		return s.instancesOf(r.URL.Query().Get("service")), nil
 	}))
 	look("GET /api/services/{service}", c.cached(c.serviceDetail))
 	look("GET /api/services/{service}/methods/{method}", c.cached(c.methodDetail))
-	look("GET /api/registries", c.cached(func(s *snapshot, _ *http.Request) (any, *problem) { return s.system.Registries, nil }))
-	look("GET /api/calls", c.cached(func(s *snapshot, r *http.Request) (any, *problem) {
+	look("GET /api/registries", c.cached(func(s *snapshot, _ *http.Request) (any, *respond.Error) { return s.system.Registries, nil }))
+	look("GET /api/calls", c.cached(func(s *snapshot, r *http.Request) (any, *respond.Error) {
 		q := r.URL.Query()
 		if kind := q.Get("kind"); kind != "" && kind != "failed" && kind != "slow" {
-			return nil, &problem{http.StatusBadRequest, "kind is neither failed nor slow", "leave it out for both"}
+			return nil, respond.Problem(http.StatusBadRequest, "kind is neither failed nor slow", "leave it out for both")
 		}
 		return s.calls(callFilter{service: q.Get("service"), method: q.Get("method"), kind: q.Get("kind")}), nil
 	}))
-	look("GET /api/trace", c.cached(func(s *snapshot, r *http.Request) (any, *problem) {
+	look("GET /api/trace", c.cached(func(s *snapshot, r *http.Request) (any, *respond.Error) {
 		id := r.URL.Query().Get("id")
 		if id == "" {
-			return nil, &problem{http.StatusBadRequest, "there is no id of a trace", "use ?id= with the trace id of a call"}
+			return nil, respond.Problem(http.StatusBadRequest, "there is no id of a trace", "use ?id= with the trace id of a call")
 		}
 		return s.trace(id), nil
 	}))
-	look("GET /api/search", c.cached(func(s *snapshot, r *http.Request) (any, *problem) { return s.search(r.URL.Query().Get("q")), nil }))
+	look("GET /api/search", c.cached(func(s *snapshot, r *http.Request) (any, *respond.Error) { return s.search(r.URL.Query().Get("q")), nil }))
 	look("GET /api/changes", c.serveChanges)
 	look("GET /api/history", c.serveHistory)
 	look("GET /api/history/heat", c.serveHistory)
@@ -66,23 +67,11 @@ func (c *Console) routes() {
 		handle(pattern, h)
 	}
 	handle("/api/", c.o.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fail(w, &problem{http.StatusNotFound, "the console has no such route", "see docs/console.md"})
+		respond.Fail(w, http.StatusNotFound, "the console has no such route", "see docs/console.md")
 	})))
 	if c.o.Page != nil {
 		handle("/", c.o.Page)
 	}
-}
-
-// problem is why a request has no answer.
-type problem struct {
-	status       int
-	text, advice string
-}
-
-func fail(w http.ResponseWriter, p *problem) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(p.status)
-	w.Write(encode(model.Error{Error: p.text, Advice: p.advice}))
 }
 
 func answer(w http.ResponseWriter, data []byte) {
@@ -129,14 +118,14 @@ func (a *answers) put(key string, data []byte) {
 }
 
 // cached answers with what f returns for the current snapshot, once for each URL.
-func (c *Console) cached(f func(s *snapshot, r *http.Request) (any, *problem)) http.HandlerFunc {
+func (c *Console) cached(f func(s *snapshot, r *http.Request) (any, *respond.Error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, key := c.current(), r.URL.RequestURI()
 		data := s.answers.get(key)
 		if data == nil {
 			v, p := f(s, r)
 			if p != nil {
-				fail(w, p)
+				p.Write(w)
 				return
 			}
 			data = encode(v)
@@ -151,7 +140,7 @@ func (c *Console) cached(f func(s *snapshot, r *http.Request) (any, *problem)) h
 // maxKey is the maximum length of a URL whose answer is kept.
 const maxKey = 1000
 
-func (c *Console) serviceDetail(s *snapshot, r *http.Request) (any, *problem) {
+func (c *Console) serviceDetail(s *snapshot, r *http.Request) (any, *respond.Error) {
 	v, p := s.named(r)
 	if p != nil {
 		return nil, p
@@ -161,28 +150,24 @@ func (c *Console) serviceDetail(s *snapshot, r *http.Request) (any, *problem) {
 	return d, nil
 }
 
-func (c *Console) methodDetail(s *snapshot, r *http.Request) (any, *problem) {
+func (c *Console) methodDetail(s *snapshot, r *http.Request) (any, *respond.Error) {
 	v, p := s.named(r)
 	if p != nil {
 		return nil, p
 	}
 	if v.methods[r.PathValue("method")] == nil {
-		return nil, &problem{
-			http.StatusNotFound, fmt.Sprintf("no instance of %s is known to serve the method %q", v.Name, model.Text(r.PathValue("method"))),
-			"its name is Service.Method, and it appears when an admin page of an instance lists it",
-		}
+		return nil, respond.Problem(http.StatusNotFound, fmt.Sprintf("no instance of %s is known to serve the method %q", v.Name, model.Text(r.PathValue("method"))),
+			"its name is Service.Method, and it appears when an admin page of an instance lists it")
 	}
 	return s.methodDetail(v, r.PathValue("method")), nil
 }
 
 // named returns the service of the path of a request.
-func (s *snapshot) named(r *http.Request) (*serviceView, *problem) {
+func (s *snapshot) named(r *http.Request) (*serviceView, *respond.Error) {
 	v := s.services[r.PathValue("service")]
 	if v == nil {
-		return nil, &problem{
-			http.StatusNotFound, fmt.Sprintf("there is no service %q", model.Text(r.PathValue("service"))),
-			"services appear when a registry has an instance of them, or a process calls them",
-		}
+		return nil, respond.Problem(http.StatusNotFound, fmt.Sprintf("there is no service %q", model.Text(r.PathValue("service"))),
+			"services appear when a registry has an instance of them, or a process calls them")
 	}
 	return v, nil
 }
@@ -190,20 +175,20 @@ func (s *snapshot) named(r *http.Request) (*serviceView, *problem) {
 func (c *Console) serveChanges(w http.ResponseWriter, r *http.Request) {
 	before, p := timeOf(r.URL.Query(), "before")
 	if p != nil {
-		fail(w, p)
+		p.Write(w)
 		return
 	}
 	answer(w, encode(c.changes.latest(maxListed, r.URL.Query().Get("service"), before)))
 }
 
-func timeOf(q url.Values, name string) (t time.Time, p *problem) {
+func timeOf(q url.Values, name string) (t time.Time, p *respond.Error) {
 	text := q.Get(name)
 	if text == "" {
 		return t, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return t, &problem{http.StatusBadRequest, fmt.Sprintf("%s=%q is no time", name, model.Text(text)), "use a form such as 2026-01-02T15:04:05Z"}
+		return t, respond.Problem(http.StatusBadRequest, fmt.Sprintf("%s=%q is no time", name, model.Text(text)), "use a form such as 2026-01-02T15:04:05Z")
 	}
 	return t, nil
 }
@@ -213,7 +198,7 @@ func (c *Console) serveHistory(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	key, p := keyOf(q)
 	if p != nil {
-		fail(w, p)
+		p.Write(w)
 		return
 	}
 	var span history.Range
@@ -223,15 +208,15 @@ func (c *Console) serveHistory(w http.ResponseWriter, r *http.Request) {
 	if text := q.Get("step"); p == nil && text != "" {
 		d, err := stepOf(text)
 		if span.Step = d; err != nil {
-			p = &problem{http.StatusBadRequest, fmt.Sprintf("step=%q is no duration", model.Text(text)), "use a form such as 10s, or nanoseconds"}
+			p = respond.Problem(http.StatusBadRequest, fmt.Sprintf("step=%q is no duration", model.Text(text)), "use a form such as 10s, or nanoseconds")
 		}
 	}
 	switch {
 	case p != nil:
-		fail(w, p)
+		p.Write(w)
 	case strings.HasSuffix(r.URL.Path, "/heat"):
 		if key.Kind != history.OfService && key.Kind != history.OfMethod {
-			fail(w, &problem{http.StatusBadRequest, "there are heat maps of services and methods only", "use ?service= and ?method="})
+			respond.Fail(w, http.StatusBadRequest, "there are heat maps of services and methods only", "use ?service= and ?method=")
 			return
 		}
 		answer(w, encode(c.history.Heat(key, span)))
@@ -254,11 +239,11 @@ func (c *Console) serveLong(w http.ResponseWriter, r *http.Request, key history.
 	}
 	series, err := c.o.Long.Series(r.Context(), key, span)
 	if _, wrong := errors.AsType[*longhistory.RangeError](err); wrong {
-		fail(w, &problem{http.StatusBadRequest, err.Error(), "use a shorter range"})
+		respond.Fail(w, http.StatusBadRequest, err.Error(), "use a shorter range")
 		return
 	}
 	if err != nil {
-		fail(w, &problem{http.StatusBadGateway, model.Text(err.Error()), "look at Prometheus; the last hour is known without it"})
+		respond.Fail(w, http.StatusBadGateway, model.Text(err.Error()), "look at Prometheus; the last hour is known without it")
 		return
 	}
 	answer(w, encode(series))
@@ -277,13 +262,13 @@ func stepOf(text string) (time.Duration, error) {
 }
 
 // keyOf returns the series that a query names.
-func keyOf(q url.Values) (key history.Key, p *problem) {
+func keyOf(q url.Values) (key history.Key, p *respond.Error) {
 	service := q.Get("service")
 	switch from, to, isEdge := strings.Cut(q.Get("edge"), ">"); {
 	case isEdge:
 		return history.Key{Kind: history.OfEdge, A: from, B: to}, nil
 	case service == "":
-		return key, &problem{http.StatusBadRequest, "there is neither a service nor an edge", "use ?service=, with &method= or &instance=, or ?edge=from>to"}
+		return key, respond.Problem(http.StatusBadRequest, "there is neither a service nor an edge", "use ?service=, with &method= or &instance=, or ?edge=from>to")
 	case q.Get("method") != "":
 		return history.Key{Kind: history.OfMethod, A: service, B: q.Get("method")}, nil
 	case q.Get("instance") != "":
@@ -298,7 +283,7 @@ func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	service, instances := q.Get("service"), q.Get("instances") != "" && q.Get("instances") != "0"
 	if len(service) > model.MaxText {
-		fail(w, &problem{http.StatusBadRequest, "the name of the service is too long", "use a name that the registry has"})
+		respond.Fail(w, http.StatusBadRequest, "the name of the service is too long", "use a name that the registry has")
 		return
 	}
 	if instances {
@@ -309,7 +294,7 @@ func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 	s := c.now
 	c.mu.Unlock()
 	if err != nil {
-		fail(w, &problem{http.StatusServiceUnavailable, "there are too many viewers", fmt.Sprintf("close some: the console serves %d at a time", events.MaxViewers)})
+		respond.Fail(w, http.StatusServiceUnavailable, "there are too many viewers", fmt.Sprintf("close some: the console serves %d at a time", events.MaxViewers))
 		return
 	}
 	defer c.hub.Leave(v)

@@ -8,11 +8,12 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 )
 
 // Role says what a user may do. A role may do all that the ones before it may.
@@ -185,7 +186,7 @@ func (a *Access) Wrap(next http.Handler, role Role) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		Protect(w.Header())
 		if p := a.foreign(r); p != nil {
-			p.write(w)
+			p.Write(w)
 			return
 		}
 		who, p := a.identify(r)
@@ -193,12 +194,12 @@ func (a *Access) Wrap(next http.Handler, role Role) http.Handler {
 			p = a.allowed(r, who, role)
 		}
 		if p != nil {
-			p.write(w)
+			p.Write(w)
 			return
 		}
 		if safe(r.Method) && a.Login() != None {
 			if !a.open.begin(who.user.Name) {
-				Fail(w, http.StatusTooManyRequests, fmt.Sprintf("%s has %d requests open", who.user.Name, maxOpen), "close some pages of the console")
+				respond.Fail(w, http.StatusTooManyRequests, fmt.Sprintf("%s has %d requests open", who.user.Name, maxOpen), "close some pages of the console")
 				return
 			}
 			defer a.open.end(who.user.Name)
@@ -258,16 +259,16 @@ type identity struct {
 }
 
 // allowed returns why a user may not make a request.
-func (a *Access) allowed(r *http.Request, who identity, role Role) *problem {
+func (a *Access) allowed(r *http.Request, who identity, role Role) *respond.Error {
 	switch {
 	case who.user.Role < role:
-		return &problem{http.StatusForbidden, fmt.Sprintf("%s may %s, and this needs the role %q", who.user.Name, who.user.Role, role), "ask an administrator for the role"}
+		return respond.Problem(http.StatusForbidden, fmt.Sprintf("%s may %s, and this needs the role %q", who.user.Name, who.user.Role, role), "ask an administrator for the role")
 	case safe(r.Method):
 		return nil
 	case role >= Operate && !a.Changes(who.user):
-		return &problem{http.StatusForbidden, "the console is read-only", a.o.ReadOnly}
+		return respond.Problem(http.StatusForbidden, "the console is read-only", a.o.ReadOnly)
 	case !hmac.Equal([]byte(r.Header.Get("X-CSRF-Token")), []byte(who.csrf)):
-		return &problem{http.StatusForbidden, "the request has no valid token in the header X-CSRF-Token", "use the token that api/session returns; after a login there is another one"}
+		return respond.Problem(http.StatusForbidden, "the request has no valid token in the header X-CSRF-Token", "use the token that api/session returns; after a login there is another one")
 	}
 	return nil
 }
@@ -282,24 +283,4 @@ func (a *Access) token(of string) string {
 	mac := hmac.New(sha256.New, a.secret[:])
 	mac.Write([]byte(of))
 	return hex.EncodeToString(mac.Sum(nil))
-}
-
-// problem is why a request is refused.
-type problem struct {
-	status       int
-	text, advice string
-}
-
-// Fail answers with an error of the form that all routes of the console have.
-func Fail(w http.ResponseWriter, status int, text, advice string) {
-	(&problem{status, text, advice}).write(w)
-}
-
-func (p *problem) write(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(p.status)
-	json.NewEncoder(w).Encode(struct {
-		Error  string `json:"error"`
-		Advice string `json:"advice,omitempty"`
-	}{p.text, p.advice})
 }

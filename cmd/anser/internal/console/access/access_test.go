@@ -8,41 +8,14 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
-
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access/accesstest"
 )
-
-const password = "correct horse"
-
-// users returns a file with a user of each role, named like it. Its hashes are quick to compare.
-func users(t *testing.T) string {
-	t.Helper()
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []map[string]string
-	for role := access.Look; role <= access.Administer; role++ {
-		list = append(list, map[string]string{"name": role.String(), "role": role.String(), "hash": string(hash)})
-	}
-	data, err := json.Marshal(map[string]any{"users": list})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "users.json")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
 
 // site is a console with a route for each role.
 type site struct {
@@ -157,12 +130,12 @@ func (v *viewer) session() (s session) {
 
 func (v *viewer) login(name string) session {
 	v.t.Helper()
-	v.expect(204, "POST", "/api/login", `{"user":"`+name+`","password":"`+password+`"}`)
+	v.expect(204, "POST", "/api/login", `{"user":"`+name+`","password":"`+accesstest.Password+`"}`)
 	return v.session()
 }
 
 func TestRoles(t *testing.T) {
-	s := start(t, access.Options{Users: users(t)})
+	s := start(t, access.Options{Users: accesstest.Users(t)})
 	routes := append(slices.Sorted(maps.Keys(s.access.Routes())), "GET /look", "POST /look", "GET /operate", "POST /operate", "GET /administer", "POST /administer")
 	// The statuses for no session, and for the roles look, operate and administer.
 	want := map[string][4]int{
@@ -206,7 +179,7 @@ func TestRoles(t *testing.T) {
 }
 
 func TestForgedRequests(t *testing.T) {
-	s := start(t, access.Options{Users: users(t)})
+	s := start(t, access.Options{Users: accesstest.Users(t)})
 	v := s.viewer(t)
 	first := v.login("operate")
 	v.expect(200, "POST", "/operate", "")
@@ -226,7 +199,7 @@ func TestForgedRequests(t *testing.T) {
 	v.expect(403, "GET", "/api/session", "", "Host", "evil.example")
 	v.expect(403, "GET", "/api/oidc/login", "", "Host", "evil.example")
 	// A form cannot log in.
-	v.expect(400, "POST", "/api/login", `{"user":"operate","password":"`+password+`"}`, "Content-Type", "text/plain")
+	v.expect(400, "POST", "/api/login", `{"user":"operate","password":"`+accesstest.Password+`"}`, "Content-Type", "text/plain")
 
 	other := s.viewer(t)
 	if second := other.login("operate"); second.CSRF == first.CSRF {
@@ -265,7 +238,7 @@ func TestOptions(t *testing.T) {
 	proxy := &access.ProxyOptions{Header: "X-User", Role: access.Look, From: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 	for want, o := range map[string]access.Options{
 		"there is no login":          {Public: true},
-		"more than one way":          {Users: users(t), Proxy: proxy},
+		"more than one way":          {Users: accesstest.Users(t), Proxy: proxy},
 		"addresses of the pro":       {Proxy: &access.ProxyOptions{Header: "X-User", Role: access.Look}},
 		"has no name":                {Proxy: &access.ProxyOptions{}},
 		`"X User" is no header`:      {Proxy: &access.ProxyOptions{Header: "X User", From: proxy.From, Role: access.Look}},
@@ -285,7 +258,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestReadOnlyBeyondThisMachine(t *testing.T) {
-	v := start(t, access.Options{Users: users(t), Public: true, ReadOnly: "start it with --allow-changes"}).viewer(t)
+	v := start(t, access.Options{Users: accesstest.Users(t), Public: true, ReadOnly: "start it with --allow-changes"}).viewer(t)
 	if got := v.login("administer"); got.Changes || !slices.Equal(got.May, []string{"look", "administer"}) || got.LogOut.Path != "api/logout" {
 		t.Errorf("the session is %+v", got)
 	}
@@ -294,7 +267,7 @@ func TestReadOnlyBeyondThisMachine(t *testing.T) {
 		t.Errorf("the answer is %s", text)
 	}
 	v.expect(200, "POST", "/look", "")
-	v = start(t, access.Options{Users: users(t), Public: true}).viewer(t)
+	v = start(t, access.Options{Users: accesstest.Users(t), Public: true}).viewer(t)
 	v.login("operate")
 	v.expect(200, "POST", "/operate", "")
 }
@@ -321,7 +294,7 @@ func TestProxy(t *testing.T) {
 
 // One user cannot take all the places for viewers by opening many requests.
 func TestOpenRequestsOfAUser(t *testing.T) {
-	s := start(t, access.Options{Users: users(t)})
+	s := start(t, access.Options{Users: accesstest.Users(t)})
 	v, other := s.viewer(t), s.viewer(t)
 	v.login("look")
 	other.login("operate")

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 	"github.com/anser-rpc/anser/internal/browserguard"
 )
 
@@ -15,7 +16,7 @@ func Protect(h http.Header) {
 }
 
 // foreign returns why a request may be one that another site has made a browser send.
-func (a *Access) foreign(r *http.Request) *problem {
+func (a *Access) foreign(r *http.Request) *respond.Error {
 	if p := a.foreignHost(r); p != nil {
 		return p
 	}
@@ -35,10 +36,10 @@ func (a *Access) foreign(r *http.Request) *problem {
 
 // foreignHost returns why the host of a request may be a name of another site that was made to
 // point to this machine (DNS rebinding).
-func (a *Access) foreignHost(r *http.Request) *problem {
+func (a *Access) foreignHost(r *http.Request) *respond.Error {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if (local == nil || browserguard.IsLocal(local) || a.Login() == None) && !browserguard.OwnHost(r.Host, a.o.Hosts) {
-		return &problem{http.StatusForbidden, "the host of the request may belong to an attacker", "use an address or localhost, or name the host with --url"}
+		return respond.Problem(http.StatusForbidden, "the host of the request may belong to an attacker", "use an address or localhost, or name the host with --url")
 	}
 	return nil
 }
@@ -60,11 +61,11 @@ func (a *Access) Page(next http.Handler) http.Handler {
 			_, p = a.identify(r)
 		}
 		if p == nil && !safe(r.Method) {
-			p = &problem{http.StatusMethodNotAllowed, "the page has no such method", "use GET"}
+			p = respond.Problem(http.StatusMethodNotAllowed, "the page has no such method", "use GET")
 		}
 		if p != nil {
 			w.Header().Set("Cache-Control", "no-store")
-			p.write(w)
+			p.Write(w)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -83,16 +84,16 @@ func IsJSON(r *http.Request) bool {
 	return err == nil && kind == "application/json"
 }
 
-func fromOtherSite() *problem {
-	return &problem{http.StatusForbidden, "pages of other sites may not use the console", "open the console itself"}
+func fromOtherSite() *respond.Error {
+	return respond.Problem(http.StatusForbidden, "pages of other sites may not use the console", "open the console itself")
 }
 
 // identify returns the author of a request, or why it has none.
-func (a *Access) identify(r *http.Request) (identity, *problem) {
+func (a *Access) identify(r *http.Request) (identity, *respond.Error) {
 	switch a.Login() {
 	case None:
 		if !browserguard.FromThisMachine(r) {
-			return identity{}, &problem{http.StatusForbidden, "the console has no login, and the request does not come from this machine alone", "behind a proxy, use --proxy-header or another login"}
+			return identity{}, respond.Problem(http.StatusForbidden, "the console has no login, and the request does not come from this machine alone", "behind a proxy, use --proxy-header or another login")
 		}
 		return identity{user: User{Name: "this machine", Role: Administer}, csrf: a.token("none")}, nil
 	case Proxy:
@@ -105,7 +106,7 @@ func (a *Access) identify(r *http.Request) (identity, *problem) {
 		s = nil
 	}
 	if s == nil {
-		return identity{}, &problem{http.StatusUnauthorized, "there is no session, or it has ended", "log in"}
+		return identity{}, respond.Problem(http.StatusUnauthorized, "there is no session, or it has ended", "log in")
 	}
 	return identity{user: s.user, session: s, csrf: a.token("session " + s.key)}, nil
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 )
 
 // OIDCOptions describe a provider of OpenID Connect.
@@ -121,12 +123,12 @@ func (a *Access) setLoginCookie(w http.ResponseWriter, value string, age int) {
 
 func (a *Access) serveOIDCLogin(w http.ResponseWriter, r *http.Request) {
 	if a.oidc == nil {
-		noProvider().write(w)
+		noProvider().Write(w)
 		return
 	}
 	if !a.logins.limiter(source(r)).Allow() {
 		w.Header().Set("Retry-After", "10")
-		(&problem{http.StatusTooManyRequests, "there are too many logins", "wait some seconds and log in again"}).write(w)
+		respond.Fail(w, http.StatusTooManyRequests, "there are too many logins", "wait some seconds and log in again")
 		return
 	}
 	cookie, l := a.oidc.begin()
@@ -135,34 +137,34 @@ func (a *Access) serveOIDCLogin(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusFound)
 }
 
-func noProvider() *problem {
-	return &problem{http.StatusNotFound, "the console has no provider of OpenID Connect", "see \"login\" of api/session"}
+func noProvider() *respond.Error {
+	return respond.Problem(http.StatusNotFound, "the console has no provider of OpenID Connect", "see \"login\" of api/session")
 }
 
 // serveOIDCCallback ends a login that the provider has answered.
 func (a *Access) serveOIDCCallback(w http.ResponseWriter, r *http.Request) {
 	if a.oidc == nil {
-		noProvider().write(w)
+		noProvider().Write(w)
 		return
 	}
 	list, q := r.CookiesNamed(a.loginCookie()), r.URL.Query()
 	if len(list) != 1 {
-		(&problem{http.StatusBadRequest, "this browser has not begun a login", "open the console and log in"}).write(w)
+		respond.Fail(w, http.StatusBadRequest, "this browser has not begun a login", "open the console and log in")
 		return
 	}
 	a.setLoginCookie(w, "", -1)
 	l, ok := a.oidc.take(list[0].Value)
 	if !ok || q.Get("state") != l.state {
-		(&problem{http.StatusBadRequest, "the login is over, or is not the one of this browser", "open the console and log in"}).write(w)
+		respond.Fail(w, http.StatusBadRequest, "the login is over, or is not the one of this browser", "open the console and log in")
 		return
 	}
 	if q.Get("error") != "" || q.Get("code") == "" {
-		(&problem{http.StatusUnauthorized, "the provider has refused the login", "ask the administrator of the provider"}).write(w)
+		respond.Fail(w, http.StatusUnauthorized, "the provider has refused the login", "ask the administrator of the provider")
 		return
 	}
 	u, p := a.oidc.user(r.Context(), q.Get("code"), l)
 	if p != nil {
-		p.write(w)
+		p.Write(w)
 		return
 	}
 	a.begin(w, r, u, "")
@@ -173,10 +175,10 @@ func (a *Access) serveOIDCCallback(w http.ResponseWriter, r *http.Request) {
 }
 
 // user exchanges a code for the user.
-func (p *provider) user(ctx context.Context, code string, l pending) (User, *problem) {
+func (p *provider) user(ctx context.Context, code string, l pending) (User, *respond.Error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), askProvider)
 	defer cancel()
-	refused := &problem{http.StatusUnauthorized, "the provider has not confirmed the login", "log in again"}
+	refused := respond.Problem(http.StatusUnauthorized, "the provider has not confirmed the login", "log in again")
 	token, err := p.config.Exchange(ctx, code, oauth2.VerifierOption(l.verifier))
 	if err != nil {
 		return User{}, refused
@@ -201,7 +203,7 @@ func (p *provider) user(ctx context.Context, code string, l pending) (User, *pro
 		return User{}, refused
 	}
 	if u.Role == 0 {
-		return User{}, &problem{http.StatusForbidden, u.Name + " has no role in the console", "ask an administrator for a group with one"}
+		return User{}, respond.Problem(http.StatusForbidden, u.Name+" has no role in the console", "ask an administrator for a group with one")
 	}
 	return u, nil
 }

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strings"
 	"unicode"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 )
 
 // ProxyOptions describe a proxy that logs users in and names them in a header.
@@ -52,7 +54,7 @@ func isHeader(name string) bool {
 const maxName = 200
 
 // user returns the user that the proxy names.
-func (o *ProxyOptions) user(r *http.Request) (User, *problem) {
+func (o *ProxyOptions) user(r *http.Request) (User, *respond.Error) {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	from, err := netip.ParseAddr(host)
 	trusted := false
@@ -60,20 +62,20 @@ func (o *ProxyOptions) user(r *http.Request) (User, *problem) {
 		trusted = trusted || err == nil && p.Contains(from.Unmap())
 	}
 	if !trusted {
-		return User{}, &problem{http.StatusForbidden, "the request does not come from the proxy that logs users in", "use the address of the proxy"}
+		return User{}, respond.Problem(http.StatusForbidden, "the request does not come from the proxy that logs users in", "use the address of the proxy")
 	}
 	names := r.Header.Values(o.Header)
 	if len(names) != 1 || checkName(names[0]) != nil {
-		return User{}, &problem{http.StatusUnauthorized, "the proxy names no user in " + o.Header, "log in at the proxy"}
+		return User{}, respond.Problem(http.StatusUnauthorized, "the proxy names no user in "+o.Header, "log in at the proxy")
 	}
 	u := User{Name: names[0], Role: o.Role}
 	if roles := r.Header.Values(o.Roles); o.Roles != "" && len(roles) > 0 {
 		if len(roles) > 1 || u.Role.UnmarshalText([]byte(roles[0])) != nil {
-			return User{}, &problem{http.StatusForbidden, "the proxy gives the user a role that the console does not know", "it is look, operate or administer in " + o.Roles}
+			return User{}, respond.Problem(http.StatusForbidden, "the proxy gives the user a role that the console does not know", "it is look, operate or administer in "+o.Roles)
 		}
 	}
 	if u.Role == 0 {
-		return User{}, &problem{http.StatusForbidden, u.Name + " has no role in the console", "the proxy says it in " + o.Roles}
+		return User{}, respond.Problem(http.StatusForbidden, u.Name+" has no role in the console", "the proxy says it in "+o.Roles)
 	}
 	return u, nil
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 )
 
 // Routes returns the handlers of the session and the login by their patterns of http.ServeMux.
@@ -20,11 +22,11 @@ func (a *Access) Routes() map[string]http.Handler {
 
 // guarded returns a handler for requests without a session, unless foreign says that they are
 // another site's: [Access.foreign], or [Access.foreignHost] where other sites may lead to.
-func guarded(foreign func(*http.Request) *problem, f http.HandlerFunc) http.Handler {
+func guarded(foreign func(*http.Request) *respond.Error, f http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		Protect(w.Header())
 		if p := foreign(r); p != nil {
-			p.write(w)
+			p.Write(w)
 			return
 		}
 		f(w, r)
@@ -67,8 +69,8 @@ func (a *Access) logIn() *request {
 // serveSession describes the viewer. Without a session the fields of the user are empty.
 func (a *Access) serveSession(w http.ResponseWriter, r *http.Request) {
 	who, p := a.identify(r)
-	if p != nil && p.status != http.StatusUnauthorized {
-		p.write(w)
+	if p != nil && p.Status != http.StatusUnauthorized {
+		p.Write(w)
 		return
 	}
 	s := state{Login: a.Login(), LogIn: a.logIn(), May: []Role{}, ReadOnly: a.o.ReadOnly, Version: a.o.Version, Started: a.started}
@@ -83,12 +85,7 @@ func (a *Access) serveSession(w http.ResponseWriter, r *http.Request) {
 	if who.session != nil {
 		s.LogOut = &request{http.MethodPost, "api/logout"}
 	}
-	writeJSON(w, s)
-}
-
-func writeJSON(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(v)
+	respond.JSON(w, http.StatusOK, s)
 }
 
 // maxLogin is the maximum size of the body of a login, in bytes.
@@ -97,26 +94,26 @@ const maxLogin = 4 << 10
 // serveLogin begins a session. It needs the type JSON, which forms of other sites cannot send.
 func (a *Access) serveLogin(w http.ResponseWriter, r *http.Request) {
 	if a.users == nil {
-		(&problem{http.StatusNotFound, "the console has no users of its own", "see \"login\" of api/session"}).write(w)
+		respond.Fail(w, http.StatusNotFound, "the console has no users of its own", "see \"login\" of api/session")
 		return
 	}
 	var q struct{ User, Password string }
 	body := http.MaxBytesReader(w, r.Body, maxLogin)
 	if !IsJSON(r) || json.NewDecoder(body).Decode(&q) != nil {
-		(&problem{http.StatusBadRequest, "the login cannot be read", `send {"user":"…","password":"…"} as application/json`}).write(w)
+		respond.Fail(w, http.StatusBadRequest, "the login cannot be read", `send {"user":"…","password":"…"} as application/json`)
 		return
 	}
 	browser := a.browser(r, q.User)
 	done, ok := a.logins.begin(r, browser)
 	if !ok {
 		w.Header().Set("Retry-After", "10")
-		(&problem{http.StatusTooManyRequests, "there are too many logins", "wait some seconds and log in again"}).write(w)
+		respond.Fail(w, http.StatusTooManyRequests, "there are too many logins", "wait some seconds and log in again")
 		return
 	}
 	account, ok := a.users.login(q.User, q.Password)
 	done()
 	if !ok {
-		(&problem{http.StatusUnauthorized, "the name or the password is wrong", "an administrator sets a new password with \"anser console user add\""}).write(w)
+		respond.Fail(w, http.StatusUnauthorized, "the name or the password is wrong", "an administrator sets a new password with \"anser console user add\"")
 		return
 	}
 	a.begin(w, r, User{account.Name, account.Role}, account.stamp())
@@ -169,5 +166,5 @@ func (a *Access) serveUsers(w http.ResponseWriter, _ *http.Request) {
 			list = append(list, listed{u, a.sessions.count(u.Name)})
 		}
 	}
-	writeJSON(w, list)
+	respond.JSON(w, http.StatusOK, list)
 }

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access/accesstest"
 )
 
 // An id that is known before a login, such as one that an attacker has planted, is not the one of
 // the session, and an earlier session ends.
 func TestSessionFixation(t *testing.T) {
-	s := start(t, access.Options{Users: users(t)})
+	s := start(t, access.Options{Users: accesstest.Users(t)})
 	at, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +31,7 @@ func TestSessionFixation(t *testing.T) {
 	if first == "planted" {
 		t.Error("the planted id is the one of the session")
 	}
-	_, _, answer := v.send("POST", "/api/login", `{"user":"operate","password":"`+password+`"}`)
+	_, _, answer := v.send("POST", "/api/login", `{"user":"operate","password":"`+accesstest.Password+`"}`)
 	c := answer.Cookies()[0]
 	if c.Value == first || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.MaxAge <= 0 {
 		t.Errorf("the cookie is %v", c)
@@ -45,8 +46,8 @@ func TestSessionFixation(t *testing.T) {
 }
 
 func TestSecureCookie(t *testing.T) {
-	s := start(t, access.Options{Users: users(t), Secure: true})
-	_, _, answer := s.viewer(t).send("POST", "/api/login", `{"user":"look","password":"`+password+`"}`)
+	s := start(t, access.Options{Users: accesstest.Users(t), Secure: true})
+	_, _, answer := s.viewer(t).send("POST", "/api/login", `{"user":"look","password":"`+accesstest.Password+`"}`)
 	if c := answer.Cookies()[0]; !c.Secure || !strings.HasPrefix(c.Name, "__Host-") {
 		t.Errorf("the cookie is %v", c)
 	}
@@ -60,7 +61,7 @@ type bubble struct {
 
 func newBubble(t *testing.T) (*bubble, *access.Access) {
 	t.Helper()
-	a, err := access.New(t.Context(), access.Options{Users: users(t)})
+	a, err := access.New(t.Context(), access.Options{Users: accesstest.Users(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func (b *bubble) send(method, path, body, cookie, from string) *httptest.Respons
 
 func (b *bubble) login(name string) (cookie string) {
 	b.t.Helper()
-	w := b.send("POST", "/api/login", `{"user":"`+name+`","password":"`+password+`"}`, "", "127.0.0.1")
+	w := b.send("POST", "/api/login", `{"user":"`+name+`","password":"`+accesstest.Password+`"}`, "", "127.0.0.1")
 	if w.Code != 204 {
 		b.t.Fatalf("%d %s", w.Code, w.Body)
 	}
@@ -190,7 +191,7 @@ func TestFloodsKeepNobodyOut(t *testing.T) {
 			return b.send("POST", "/api/login", `{"user":"`+name+`","password":"`+password+`"}`, cookie, from)
 		}
 		var known string
-		for _, c := range try("look", password, "", "10.0.0.1").Result().Cookies() {
+		for _, c := range try("look", accesstest.Password, "", "10.0.0.1").Result().Cookies() {
 			if strings.HasSuffix(c.Name, "-known") {
 				known = c.Name + "=" + c.Value
 			}
@@ -205,19 +206,19 @@ func TestFloodsKeepNobodyOut(t *testing.T) {
 			try("look", "a wrong password", "", "10.0.0.1")
 			try("look", "a wrong password", "", fmt.Sprintf("10.1.0.%d", i))
 		}
-		if got := try("look", password, "", "10.0.0.1").Code; got != 429 {
+		if got := try("look", accesstest.Password, "", "10.0.0.1").Code; got != 429 {
 			t.Errorf("another browser at the address: %d", got)
 		}
-		if got := try("look", password, "", "10.2.0.1").Code; got != 429 {
+		if got := try("look", accesstest.Password, "", "10.2.0.1").Code; got != 429 {
 			t.Errorf("another browser elsewhere: %d", got)
 		}
-		if got := try("look", password, known, "10.0.0.1").Code; got != 204 {
+		if got := try("look", accesstest.Password, known, "10.0.0.1").Code; got != 204 {
 			t.Errorf("the browser of the user: %d", got)
 		}
-		if got := try("operate", password, known, "10.0.0.1").Code; got != 429 {
+		if got := try("operate", accesstest.Password, known, "10.0.0.1").Code; got != 429 {
 			t.Errorf("the browser with another user: %d", got)
 		}
-		if got := try("look", password, known[:len(known)-1]+"x", "10.0.0.1").Code; got != 429 {
+		if got := try("look", accesstest.Password, known[:len(known)-1]+"x", "10.0.0.1").Code; got != 429 {
 			t.Errorf("with a cookie that was changed: %d", got)
 		}
 		tried := 0
@@ -234,7 +235,7 @@ func TestFloodsKeepNobodyOut(t *testing.T) {
 
 // Removed users are logged out, as users with a new password are, and their open requests end.
 func TestRemovedUsers(t *testing.T) {
-	file := users(t)
+	file := accesstest.Users(t)
 	s := start(t, access.Options{Users: file})
 	one, two := s.viewer(t), s.viewer(t)
 	one.login("look")
@@ -270,7 +271,7 @@ func TestRemovedUsers(t *testing.T) {
 
 // The answer does not say whether there is such a user.
 func TestWrongLogins(t *testing.T) {
-	s := start(t, access.Options{Users: users(t)})
+	s := start(t, access.Options{Users: accesstest.Users(t)})
 	v := s.viewer(t)
 	known := v.expect(401, "POST", "/api/login", `{"user":"look","password":"a wrong password"}`)
 	if unknown := v.expect(401, "POST", "/api/login", `{"user":"root","password":"a wrong password"}`); known != unknown {
@@ -284,13 +285,13 @@ func TestWrongLogins(t *testing.T) {
 func TestSetUser(t *testing.T) {
 	file := t.TempDir() + "/users.json"
 	for _, bad := range []struct{ name, password string }{
-		{"", password}, {" a", password}, {"a\nb", password}, {strings.Repeat("x", 201), password}, {"ada", "short"}, {"ada", strings.Repeat("x", 73)},
+		{"", accesstest.Password}, {" a", accesstest.Password}, {"a\nb", accesstest.Password}, {strings.Repeat("x", 201), accesstest.Password}, {"ada", "short"}, {"ada", strings.Repeat("x", 73)},
 	} {
 		if access.SetUser(file, bad.name, access.Look, bad.password) == nil {
 			t.Errorf("%+v was accepted", bad)
 		}
 	}
-	if access.SetUser(file, "ada", 9, password) == nil {
+	if access.SetUser(file, "ada", 9, accesstest.Password) == nil {
 		t.Error("an unknown role was accepted")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 	"github.com/anser-rpc/anser/internal/introspect"
 	"github.com/anser-rpc/anser/internal/rawjson"
 	"github.com/anser-rpc/anser/registry"
@@ -103,7 +104,7 @@ func (c *Changes) dial(ctx context.Context, q *callRequest) (*anser.Client, erro
 		}
 		at := slices.IndexFunc(list, func(in registry.Instance) bool { return in.Key() == q.Instance })
 		if at < 0 {
-			return nil, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("%s has no instance %q", q.Service, q.Instance), Advice: "it may have left: look at the list again"}
+			return nil, &respond.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("%s has no instance %q", q.Service, q.Instance), Advice: "it may have left: look at the list again"}
 		}
 		to = list[at].Address
 	}
@@ -188,14 +189,14 @@ func (c *Changes) readSchema(_ http.ResponseWriter, r *http.Request) (any, error
 	defer cancel()
 	list, err := introspect.Methods(ctx, client, anser.WithFailMode(anser.Failfast))
 	if err != nil {
-		return nil, &problem{Status: http.StatusBadGateway, Text: err.Error(), Advice: "look at the instances of the service"}
+		return nil, &respond.Error{Status: http.StatusBadGateway, Text: err.Error(), Advice: "look at the instances of the service"}
 	}
 	for _, m := range list {
 		if m.Name == q.Method || slices.Contains(m.Aliases, q.Method) {
 			return schema{m, kindOf(&m)}, nil
 		}
 	}
-	return nil, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("%s has no method %q", q.Service, q.Method)}
+	return nil, &respond.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("%s has no method %q", q.Service, q.Method)}
 }
 
 func kindOf(m *anser.MethodInfo) string {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 	"github.com/anser-rpc/anser/cmd/anser/internal/operate"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
@@ -212,7 +213,7 @@ func (c *Changes) readCanary(_ http.ResponseWriter, r *http.Request) (any, error
 	if q := l.list[r.PathValue("service")]; q != nil {
 		return q, nil
 	}
-	return nil, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("%q never had a canary", r.PathValue("service"))}
+	return nil, &respond.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("%q never had a canary", r.PathValue("service"))}
 }
 
 // planCanary begins a canary, or changes the share and the bounds of the one that runs.
@@ -270,7 +271,7 @@ func (c *Changes) planCanaryEnd(_ http.ResponseWriter, r *http.Request) (*plan, 
 	}
 	q := l.list[r.PathValue("service")]
 	if q == nil || q.State != running {
-		return nil, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("%q has no running canary", r.PathValue("service"))}
+		return nil, &respond.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("%q has no running canary", r.PathValue("service"))}
 	}
 	by, reason := access.From(r.Context()).Name, r.URL.Query().Get("reason")
 	return &plan{

@@ -16,6 +16,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
@@ -74,6 +75,7 @@ func New(d Deps) (*Changes, error) {
 func (c *Changes) Routes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"POST /api/instances":                c.changes(c.planInstance),
+		"GET /api/ruleschema":                c.reads(readRuleSchema),
 		"GET /api/rules/{service}":           c.reads(c.readRules),
 		"GET /api/rules/{service}/history":   c.reads(c.readHistory),
 		"POST /api/rules/{service}/check":    c.reads(c.checkRules),
@@ -94,47 +96,26 @@ func (c *Changes) Routes() map[string]http.Handler {
 	}
 }
 
-// problem is why a request has no answer.
-type problem struct {
-	Status  int    `json:"-"`
-	Text    string `json:"error"`
-	Advice  string `json:"advice,omitempty"`
-	Current any    `json:"current,omitempty"` // the change of another user
-}
-
-// Error implements error.
-func (p *problem) Error() string { return p.Text }
-
-func mistake(format string, args ...any) *problem {
-	return &problem{Status: http.StatusBadRequest, Text: fmt.Sprintf(format, args...)}
+func mistake(format string, args ...any) *respond.Error {
+	return &respond.Error{Status: http.StatusBadRequest, Text: fmt.Sprintf(format, args...)}
 }
 
 // asProblem returns the problem that an error is, with advice for errors of the registry.
-func asProblem(err error) *problem {
-	if p, ok := errors.AsType[*problem](err); ok {
+func asProblem(err error) *respond.Error {
+	if p, ok := errors.AsType[*respond.Error](err); ok {
 		return p
 	}
 	if conflict, ok := errors.AsType[*route.ConflictError](err); ok {
-		p := &problem{Status: http.StatusConflict, Text: conflict.Error(), Advice: "compare your change with the other one and make it again"}
+		p := &respond.Error{Status: http.StatusConflict, Text: conflict.Error(), Advice: "compare your change with the other one and make it again"}
 		if conflict.Current != nil {
 			p.Current = rulesOf(conflict.Current)
 		}
 		return p
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &problem{Status: http.StatusGatewayTimeout, Text: "the registry has not answered in time", Advice: "look at the registries, and whether the change was made"}
+		return &respond.Error{Status: http.StatusGatewayTimeout, Text: "the registry has not answered in time", Advice: "look at the registries, and whether the change was made"}
 	}
-	return &problem{Status: http.StatusBadGateway, Text: err.Error(), Advice: "look at the registries, and whether the change was made"}
-}
-
-func (p *problem) write(w http.ResponseWriter) { write(w, p.Status, p) }
-
-func write(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.Encode(v)
+	return &respond.Error{Status: http.StatusBadGateway, Text: err.Error(), Advice: "look at the registries, and whether the change was made"}
 }
 
 const (
@@ -145,13 +126,13 @@ const (
 // read decodes the body of a request.
 func read(w http.ResponseWriter, r *http.Request, v any) error {
 	if !access.IsJSON(r) {
-		return &problem{Status: http.StatusUnsupportedMediaType, Text: "the body is not JSON", Advice: "send it as application/json"}
+		return &respond.Error{Status: http.StatusUnsupportedMediaType, Text: "the body is not JSON", Advice: "send it as application/json"}
 	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			return &problem{Status: http.StatusRequestEntityTooLarge, Text: fmt.Sprintf("the body has more than %d bytes", maxBody)}
+			return &respond.Error{Status: http.StatusRequestEntityTooLarge, Text: fmt.Sprintf("the body has more than %d bytes", maxBody)}
 		}
 		return mistake("the body cannot be read: %v", err)
 	}
@@ -168,10 +149,10 @@ func (c *Changes) reads(f func(w http.ResponseWriter, r *http.Request) (any, err
 		defer cancel()
 		v, err := f(w, r.WithContext(ctx))
 		if err != nil {
-			asProblem(err).write(w)
+			asProblem(err).Write(w)
 			return
 		}
-		write(w, http.StatusOK, v)
+		respond.JSON(w, http.StatusOK, v)
 	}), access.Look)
 }
 
@@ -197,15 +178,15 @@ func (c *Changes) changes(f func(w http.ResponseWriter, r *http.Request) (*plan,
 			err = over
 		}
 		if err != nil {
-			asProblem(err).write(w)
+			asProblem(err).Write(w)
 			return
 		}
 		v, err := c.make(r, p)
 		if err != nil {
-			asProblem(err).write(w)
+			asProblem(err).Write(w)
 			return
 		}
-		write(w, http.StatusOK, v)
+		respond.JSON(w, http.StatusOK, v)
 	}), access.Operate)
 }
 
@@ -213,7 +194,7 @@ func (c *Changes) changes(f func(w http.ResponseWriter, r *http.Request) (*plan,
 // may have come much later.
 func (c *Changes) over(r *http.Request) error {
 	if c.d.Access.Over(r.Context()) {
-		return &problem{Status: http.StatusUnauthorized, Text: "nothing was changed, as the session has ended", Advice: "log in"}
+		return &respond.Error{Status: http.StatusUnauthorized, Text: "nothing was changed, as the session has ended", Advice: "log in"}
 	}
 	return nil
 }
@@ -247,11 +228,11 @@ func (c *Changes) begin(r *http.Request, e audit.Entry) (audit.Entry, error) {
 
 func (c *Changes) record(e audit.Entry) (audit.Entry, error) {
 	if c.d.Log == nil {
-		return e, &problem{Status: http.StatusForbidden, Text: "nothing was changed, as there is no audit log", Advice: "start the console with --audit FILE"}
+		return e, &respond.Error{Status: http.StatusForbidden, Text: "nothing was changed, as there is no audit log", Advice: "start the console with --audit FILE"}
 	}
 	e, err := c.d.Log.Add(e)
 	if err != nil {
-		return e, &problem{Status: http.StatusServiceUnavailable, Text: "nothing was changed, as the change cannot be recorded: " + err.Error(), Advice: "make room for the audit log, or repair it"}
+		return e, &respond.Error{Status: http.StatusServiceUnavailable, Text: "nothing was changed, as the change cannot be recorded: " + err.Error(), Advice: "make room for the audit log, or repair it"}
 	}
 	return e, nil
 }
@@ -266,7 +247,7 @@ func (c *Changes) end(begun audit.Entry, kind string, err error) error {
 		c.d.Note(kind, e.Service, e.Subject, e.Text, e.User)
 	}
 	if _, lost := c.d.Log.Add(e); lost != nil && err == nil {
-		return &problem{Status: http.StatusInternalServerError, Text: "the change was made, and the audit log has only its beginning: " + lost.Error(), Advice: "make room for the audit log, or repair it"}
+		return &respond.Error{Status: http.StatusInternalServerError, Text: "the change was made, and the audit log has only its beginning: " + lost.Error(), Advice: "make room for the audit log, or repair it"}
 	}
 	return nil
 }
@@ -274,7 +255,7 @@ func (c *Changes) end(begun audit.Entry, kind string, err error) error {
 // store returns the store of the rules.
 func (c *Changes) store() (registry.Store, error) {
 	if c.d.Store == nil {
-		return nil, &problem{Status: http.StatusNotImplemented, Text: "the registry keeps no documents, so it has no rules", Advice: "use etcd, ZooKeeper, Consul, Redis or a file"}
+		return nil, &respond.Error{Status: http.StatusNotImplemented, Text: "the registry keeps no documents, so it has no rules", Advice: "use etcd, ZooKeeper, Consul, Redis or a file"}
 	}
 	return c.d.Store, nil
 }
@@ -318,7 +299,7 @@ func (c *Changes) edit(ctx context.Context, service, author, comment string, cha
 
 // asMistake returns a problem for an error of what a user has sent.
 func asMistake(err error) error {
-	if p, ok := errors.AsType[*problem](err); ok {
+	if p, ok := errors.AsType[*respond.Error](err); ok {
 		return p
 	}
 	return mistake("%v", err)

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -21,13 +22,12 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access/accesstest"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/change"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
-
-const password = "correct horse"
 
 // Echo is the message of the test service.
 type Echo struct{ Text, User string }
@@ -179,7 +179,7 @@ func (s *site) viewer(user string) *viewer {
 	v := &viewer{&http.Client{Jar: jar, Transport: &http.Transport{}}, s.t, s, ""}
 	s.t.Cleanup(v.CloseIdleConnections)
 	if user != "" {
-		v.expect(204, "POST", "/api/login", `{"user":"`+user+`","password":"`+password+`"}`, nil)
+		v.expect(204, "POST", "/api/login", `{"user":"`+user+`","password":"`+accesstest.Password+`"}`, nil)
 	}
 	var session struct{ CSRF string }
 	v.expect(200, "GET", "/api/session", "", &session)
@@ -225,11 +225,12 @@ func (v *viewer) expect(status int, method, path, body string, out any) string {
 // Each route has a row with the statuses for no session and for the roles look, operate and
 // administer. The requests are empty: a user without the role learns nothing about them.
 func TestRoles(t *testing.T) {
-	file := usersFile(t)
+	file := accesstest.Users(t)
 	s := start(t, registry.NewMemory(), access.Options{Users: file})
 	readOnly := start(t, s.registry, access.Options{Users: file, Public: true, ReadOnly: "start it with --allow-changes"})
 	want := map[string][4]int{
 		"POST /api/instances":                {401, 403, 400, 400},
+		"GET /api/ruleschema":                {401, 200, 200, 200},
 		"GET /api/rules/{service}":           {401, 200, 200, 200},
 		"GET /api/rules/{service}/history":   {401, 200, 200, 200},
 		"POST /api/rules/{service}/check":    {401, 400, 400, 400},
@@ -405,6 +406,20 @@ func TestRules(t *testing.T) {
 	v.expect(200, "GET", "/api/rules/arith/history", "", &history)
 	if len(history) != 3 || history[0].Comment != "back to version 1: back" || history[2].Author != "this machine" {
 		t.Errorf("the history is %+v", history)
+	}
+}
+
+// The page has the schema of the rules that this console reads.
+func TestRuleSchema(t *testing.T) {
+	want, err := route.Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got json.RawMessage
+	system(t).viewer("").expect(200, "GET", "/api/ruleschema", "", &got)
+	var a, b any
+	if json.Unmarshal(want, &a) != nil || json.Unmarshal(got, &b) != nil || !reflect.DeepEqual(a, b) {
+		t.Errorf("the schema is %s", got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 	"github.com/anser-rpc/anser/cmd/anser/internal/operate"
 	"github.com/anser-rpc/anser/route"
 )
@@ -111,7 +112,7 @@ func (c *Changes) planFaultEnd(_ http.ResponseWriter, r *http.Request) (*plan, e
 	return c.planFaults(r, f.Service, f.Method, "the fault in "+f.name()+" was removed", q.Get("reason"), func(rules route.RuleSet) (route.RuleSet, error) {
 		next, ok := operate.RemoveFault(rules, f.name())
 		if !ok {
-			return rules, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("%s has no fault in %s that the console has injected", f.Service, f.name())}
+			return rules, &respond.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("%s has no fault in %s that the console has injected", f.Service, f.name())}
 		}
 		return next, nil
 	}), nil

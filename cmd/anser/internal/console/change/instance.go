@@ -8,6 +8,7 @@ import (
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 	"github.com/anser-rpc/anser/cmd/anser/internal/operate"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
@@ -40,7 +41,7 @@ func (c *Changes) planInstance(w http.ResponseWriter, r *http.Request) (*plan, e
 	}
 	at := slices.IndexFunc(list, func(in registry.Instance) bool { return in.Key() == q.Instance })
 	if at < 0 {
-		return nil, &problem{Status: http.StatusNotFound, Text: fmt.Sprintf("%s has no instance %q", q.Service, q.Instance), Advice: "it may have left: look at the list again"}
+		return nil, &respond.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("%s has no instance %q", q.Service, q.Instance), Advice: "it may have left: look at the list again"}
 	}
 	if _, err := operate.SetInstance(route.RuleSet{}, list[at], q.Change); err != nil {
 		return nil, asMistake(err)

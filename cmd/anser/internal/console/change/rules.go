@@ -2,6 +2,7 @@ package change
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -37,6 +38,12 @@ func rulesOf(d *route.Document) rulesDocument {
 		text = []byte("# the rules cannot be shown: " + err.Error())
 	}
 	return rulesDocument{d.Version, string(text), d.Author, d.Time, d.Comment}
+}
+
+// readRuleSchema answers with the JSON Schema of rules, which says what may be where in a text.
+func readRuleSchema(http.ResponseWriter, *http.Request) (any, error) {
+	schema, err := route.Schema()
+	return json.RawMessage(schema), err
 }
 
 func (c *Changes) readRules(_ http.ResponseWriter, r *http.Request) (any, error) {

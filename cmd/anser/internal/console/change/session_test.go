@@ -6,37 +6,15 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"golang.org/x/crypto/bcrypt"
-
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access/accesstest"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
-
-// usersFile returns a file with a user of each role, named like it. Its hashes are quick to
-// compare.
-func usersFile(t *testing.T) string {
-	t.Helper()
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []string
-	for role := access.Look; role <= access.Administer; role++ {
-		list = append(list, fmt.Sprintf(`{"name":%q,"role":%q,"hash":%q}`, role, role, hash))
-	}
-	file := filepath.Join(t.TempDir(), "users.json")
-	if err := os.WriteFile(file, []byte(`{"users":[`+strings.Join(list, ",")+`]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
 
 // begin sends a request up to its body, which the returned function sends. The console has let the
 // request through by then: it asks for the body.
@@ -86,7 +64,7 @@ func TestChangesAfterTheSession(t *testing.T) {
 	reg := registry.NewMemory()
 	serve(t, reg, "one", "1.0")
 	awaitInstances(t, reg, 1)
-	file := usersFile(t)
+	file := accesstest.Users(t)
 	s := start(t, reg, access.Options{Users: file})
 	for name, end := range map[string]func(v *viewer){
 		"operate": func(v *viewer) { v.expect(204, "POST", "/api/logout", "", nil) },

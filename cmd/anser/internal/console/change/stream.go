@@ -12,6 +12,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 	"github.com/anser-rpc/anser/internal/rawjson"
 )
 
@@ -44,22 +45,22 @@ func (c *Changes) serveStream(w http.ResponseWriter, r *http.Request) {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxMessages))
 	var q callRequest
 	if err := body.Decode(&q); err != nil {
-		mistake("the first line cannot be read: %v", err).write(w)
+		mistake("the first line cannot be read: %v", err).Write(w)
 		return
 	}
 	if err := errors.Join(c.over(r), q.check(maxStream)); err != nil {
-		asProblem(err).write(w)
+		asProblem(err).Write(w)
 		return
 	}
 	client, err := c.dial(r.Context(), &q)
 	if err != nil {
-		asProblem(err).write(w)
+		asProblem(err).Write(w)
 		return
 	}
 	defer client.Close()
 	begun, err := c.begin(r, audit.Entry{Action: "call", Service: q.Service, Subject: q.Method, Text: "a stream"})
 	if err != nil {
-		asProblem(err).write(w)
+		asProblem(err).Write(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -84,7 +85,7 @@ func converse(ctx context.Context, w http.ResponseWriter, client *anser.Client, 
 	go func() {
 		err := sendAll(st, body, &sent)
 		done <- err
-		if _, wrong := errors.AsType[*problem](err); wrong {
+		if _, wrong := errors.AsType[*respond.Error](err); wrong {
 			st.Close() // the server need not continue
 		}
 	}()
@@ -101,7 +102,7 @@ func converse(ctx context.Context, w http.ResponseWriter, client *anser.Client, 
 	st.Close()
 	select {
 	case wrong := <-done:
-		if p, ok := errors.AsType[*problem](wrong); ok {
+		if p, ok := errors.AsType[*respond.Error](wrong); ok {
 			err = p
 		}
 	default: // the viewer may send more, which nothing needs; the end of the request ends it
@@ -113,8 +114,8 @@ func converse(ctx context.Context, w http.ResponseWriter, client *anser.Client, 
 	return end, err
 }
 
-// sendAll sends messages until the body ends. The error is a *problem for a message that is not
-// JSON, and another one if the stream is over, which shows where messages are received.
+// sendAll sends messages until the body ends. The error is a *respond.Error for a message that is
+// not JSON, and another one if the stream is over, which shows where messages are received.
 func sendAll(st *jsonStream, body *json.Decoder, sent *atomic.Int64) error {
 	for {
 		var message json.RawMessage

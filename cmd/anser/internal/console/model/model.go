@@ -292,9 +292,3 @@ type Found struct {
 	Name string `json:"name"`
 	URL  string `json:"url"` // path of the page that shows it
 }
-
-// Error is the body of an answer with a status of 400 or above.
-type Error struct {
-	Error  string `json:"error"`
-	Advice string `json:"advice,omitempty"`
-}

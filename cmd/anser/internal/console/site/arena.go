@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 )
 
 // maxArena is the maximum size of the report of the arena, in bytes.
@@ -25,7 +26,7 @@ func serveArena(who *access.Access, file string) http.Handler {
 	return who.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		data, err := readArena(file)
 		if err != nil {
-			access.Fail(w, http.StatusNotFound, "the report of the arena cannot be read: "+err.Error(), "look at the file of --arena")
+			respond.Fail(w, http.StatusNotFound, "the report of the arena cannot be read: "+err.Error(), "look at the file of --arena")
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access/accesstest"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/site"
 )
@@ -49,7 +50,7 @@ func raw(t *testing.T, at, text string) (statuses []int) {
 // What a proxy in front may read in another way than the console is refused, and a path in another
 // form reaches no other route.
 func TestSmuggledRequests(t *testing.T) {
-	s := open(t, site.Options{Access: site.Access{Users: usersFile(t)}})
+	s := open(t, site.Options{Access: site.Access{Users: accesstest.Users(t)}})
 	const rest = "Connection: close\r\n\r\n"
 	for name, c := range map[string]struct {
 		text string
@@ -83,16 +84,16 @@ func TestSmuggledRequests(t *testing.T) {
 
 // Bodies are bounded in size and type before they are read.
 func TestHostileBodies(t *testing.T) {
-	s := open(t, site.Options{Access: site.Access{Users: usersFile(t)}, Audit: filepath.Join(t.TempDir(), "audit.jsonl")})
+	s := open(t, site.Options{Access: site.Access{Users: accesstest.Users(t)}, Audit: filepath.Join(t.TempDir(), "audit.jsonl")})
 	b := newBrowser(t, s.URL())
 	large := strings.Repeat(" ", 2<<20)
 	if status, text, _ := b.send("POST", "/api/login", large+"{}"); status != 400 {
 		t.Errorf("a large login: %d %s", status, text)
 	}
-	if status, text, _ := b.send("POST", "/api/login", `{"user":"look","password":"`+password+`"}`, "Content-Type", "text/plain; x=application/json"); status != 400 {
+	if status, text, _ := b.send("POST", "/api/login", `{"user":"look","password":"`+accesstest.Password+`"}`, "Content-Type", "text/plain; x=application/json"); status != 400 {
 		t.Errorf("a login that a form of another site may send: %d %s", status, text)
 	}
-	if status, text, _ := b.send("POST", "/api/login", `{"user":"look","password":"`+password+`"}`, "Content-Type", "application/json; charset=utf-8"); status != 204 {
+	if status, text, _ := b.send("POST", "/api/login", `{"user":"look","password":"`+accesstest.Password+`"}`, "Content-Type", "application/json; charset=utf-8"); status != 204 {
 		t.Errorf("a login in UTF-8: %d %s", status, text)
 	}
 	b.login("operate")
@@ -119,7 +120,7 @@ func TestHostileBodies(t *testing.T) {
 // A body that does not come is not waited for without end: the peer is told so, or the connection
 // closes.
 func TestSlowBodies(t *testing.T) {
-	s := open(t, site.Options{Access: site.Access{Users: usersFile(t)}, BodyWithin: 200 * time.Millisecond})
+	s := open(t, site.Options{Access: site.Access{Users: accesstest.Users(t)}, BodyWithin: 200 * time.Millisecond})
 	began := time.Now()
 	got := raw(t, s.URL(), "POST /api/login HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 	if len(got) > 1 || len(got) == 1 && got[0] != 400 || time.Since(began) > 50*time.Second {
@@ -151,17 +152,17 @@ func TestInjectedLines(t *testing.T) {
 	if answer.Header.Get("X-Evil") != "" {
 		t.Errorf("the header is %v", answer.Header)
 	}
-	if err := access.SetUser(filepath.Join(t.TempDir(), "users.json"), "a\nb", access.Look, password); err == nil {
+	if err := access.SetUser(filepath.Join(t.TempDir(), "users.json"), "a\nb", access.Look, accesstest.Password); err == nil {
 		t.Error("a user with a line break in the name was added")
 	}
 }
 
 // A cookie of a console with HTTPS is never sent without it.
 func TestCookiesOverHTTP(t *testing.T) {
-	users := usersFile(t)
+	users := accesstest.Users(t)
 	for at, secure := range map[string]bool{"": false, "https://console.example.org/": true} {
 		b := newBrowser(t, open(t, site.Options{Access: site.Access{Users: users}, URL: at}).URL())
-		_, _, answer := b.send("POST", "/api/login", fmt.Sprintf(`{"user":"look","password":%q}`, password))
+		_, _, answer := b.send("POST", "/api/login", fmt.Sprintf(`{"user":"look","password":%q}`, accesstest.Password))
 		c := answer.Cookies()[0]
 		if c.Secure != secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Domain != "" {
 			t.Errorf("at %q: %v", at, c)

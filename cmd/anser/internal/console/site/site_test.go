@@ -9,39 +9,16 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"golang.org/x/crypto/bcrypt"
-
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access/accesstest"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/site"
 	"github.com/anser-rpc/anser/registry"
 )
-
-const password = "correct horse"
-
-// usersFile returns a file with a user of each role, named like it. Its hashes are quick to
-// compare.
-func usersFile(t *testing.T) string {
-	t.Helper()
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []string
-	for role := access.Look; role <= access.Administer; role++ {
-		list = append(list, fmt.Sprintf(`{"name":%q,"role":%q,"hash":%q}`, role, role, hash))
-	}
-	file := filepath.Join(t.TempDir(), "users.json")
-	if err := os.WriteFile(file, []byte(`{"users":[`+strings.Join(list, ",")+`]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
 
 // open starts a console of an empty registry on a free port of a loopback address.
 func open(t *testing.T, o site.Options) *site.Site {
@@ -131,7 +108,7 @@ func (b *browser) send(method, path, body string, header ...string) (status int,
 
 func (b *browser) login(user string) {
 	b.t.Helper()
-	if status, text, _ := b.send("POST", "/api/login", fmt.Sprintf(`{"user":%q,"password":%q}`, user, password)); status != 204 {
+	if status, text, _ := b.send("POST", "/api/login", fmt.Sprintf(`{"user":%q,"password":%q}`, user, accesstest.Password)); status != 204 {
 		b.t.Fatalf("the login of %s: %d %s", user, status, text)
 	}
 	b.session()
@@ -203,7 +180,7 @@ func TestRolesOfAllRoutes(t *testing.T) {
 		"POST /api/call/stream":              {401, 403, 400, 400},
 		"GET /api/audit":                     {401, 200, 200, 200},
 	}
-	users := usersFile(t)
+	users := accesstest.Users(t)
 	s := open(t, site.Options{Access: site.Access{Users: users}, Audit: filepath.Join(t.TempDir(), "audit.jsonl"), Arena: "none.html"})
 	readOnly := open(t, site.Options{Access: site.Access{Users: users}})
 	seen := make(map[string]bool)
@@ -269,7 +246,7 @@ func TestRolesOfAllRoutes(t *testing.T) {
 
 // The page can be read without a session, and a colleague's link leads to it.
 func TestPage(t *testing.T) {
-	s := open(t, site.Options{Access: site.Access{Users: usersFile(t)}})
+	s := open(t, site.Options{Access: site.Access{Users: accesstest.Users(t)}})
 	b := newBrowser(t, s.URL())
 	for _, c := range []struct {
 		method string
@@ -327,7 +304,7 @@ func TestProxyInFront(t *testing.T) {
 }
 
 func TestOptionsThatDoNotFit(t *testing.T) {
-	users := usersFile(t)
+	users := accesstest.Users(t)
 	proxy := &access.ProxyOptions{Header: "X-User", Role: access.Look, From: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 	for want, o := range map[string]site.Options{
 		"has no login":        {Listen: "0.0.0.0:0"},

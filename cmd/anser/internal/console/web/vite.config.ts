@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { defineConfig, type Plugin } from "vite";
 
 // bundled are the packages that the build contains.
-const bundled = ["react", "react-dom", "scheduler", "uplot", "d3-force", "d3-dispatch", "d3-quadtree", "d3-timer"];
+const bundled = ["react", "react-dom", "scheduler", "uplot", "d3-force", "d3-dispatch", "d3-quadtree", "d3-timer", "yaml"];
 
 // licences writes the licences of the packages into one file beside the page.
 function licences(): Plugin {

@@ -6,7 +6,8 @@ import { change } from "../session";
 import { useText } from "../settings";
 import { useApi } from "../store";
 import { Mark, Section, Wait } from "../ui";
-import { Field, Outcome, Reason, Why, useDoing, useMay } from "./common";
+import { Field, Outcome, Reason, Why, until, useDoing, useMay } from "./common";
+import { Faults } from "./faults";
 
 export interface Canary {
 	service: string;
@@ -22,15 +23,6 @@ export interface Canary {
 	by?: string;
 	started?: string;
 	changed?: string;
-}
-
-export interface Fault {
-	service: string;
-	method?: string;
-	share: number;
-	delay?: number;
-	code?: string;
-	until: string;
 }
 
 export default function CanaryTab({ detail }: { detail: ServiceDetail }) {
@@ -73,7 +65,7 @@ function CanaryForm({ detail, running, again }: { detail: ServiceDetail; running
 			service: detail.service.name, [kind]: name, share, reason,
 			bounds: { ...(Number(errors) ? { errors: Number(errors) / 100 } : {}), ...(Number(p99) ? { p99: Math.round(Number(p99) * 1e6) } : {}) },
 			...(step ? { step: { share: Number(add), every: Math.round(Number(every) * 1e9), to: Number(top) } } : {}),
-			until: new Date(Date.now() + Math.max(Number(minutes) || 60, 1) * 60_000).toISOString(),
+			until: until(minutes, 60),
 		});
 		again();
 		return t.changed;
@@ -134,57 +126,6 @@ function Compare({ detail, c }: { detail: ServiceDetail; c: Canary }) {
 					</tbody>
 				</table>
 			</div>
-		</Section>
-	);
-}
-
-const codes = ["", "unavailable", "internal", "deadline exceeded", "resource exhausted", "not found", "permission denied"];
-
-function Faults({ detail }: { detail: ServiceDetail }) {
-	const t = useText();
-	const why = useMay();
-	const doing = useDoing();
-	const service = detail.service.name;
-	const { data, error, again } = useApi<Fault[]>("faultinjection" + query({ service }));
-	const [method, setMethod] = useState(""), [share, setShare] = useState("10"), [delay, setDelay] = useState("100"), [code, setCode] = useState(""), [minutes, setMinutes] = useState("5"), [reason, setReason] = useState("");
-	const send = () => doing.run(async () => {
-		await change("POST", "faultinjection", {
-			service, share: Number(share), reason, until: new Date(Date.now() + Math.max(Number(minutes) || 5, 1) * 60_000).toISOString(),
-			...(method ? { method } : {}), ...(Number(delay) ? { delay: Math.round(Number(delay) * 1e6) } : {}), ...(code ? { code } : {}),
-		});
-		again();
-		return t.changed;
-	});
-	const remove = (f: Fault) => doing.run(async () => {
-		await change("DELETE", "faultinjection" + query({ service, method: f.method, reason }));
-		again();
-		return t.changed;
-	});
-	return (
-		<Section title={t.faults}>
-			{data?.length ? (
-				<ul className="versions">
-					{data.map((f) => (
-						<li key={f.method ?? ""}><Mark tone="bad">{f.method || t.allMethods}: {f.share} %{f.delay ? `, +${span(f.delay)}` : ""}{f.code ? `, ${f.code}` : ""}, {t.until} {clock(f.until)}</Mark>
-							{why ? null : <button type="button" disabled={doing.busy} onClick={() => remove(f)}>{t.remove}</button>}</li>
-					))}
-				</ul>
-			) : <p className="dim">{error && !data ? error.message : t.noFaults}</p>}
-			{why ? <Why text={why} /> : (
-				<form className="card" onSubmit={(e) => { e.preventDefault(); send(); }}>
-					<p className="note">{t.faultHint}</p>
-					<div className="row">
-						<Field label={t.method}><select value={method} onChange={(e) => setMethod(e.target.value)}><option value="">{t.allMethods}</option>{detail.methods.map((m) => <option key={m.name}>{m.name}</option>)}</select></Field>
-						<Field label={t.sharePercent}><input type="number" min={0.01} max={100} step="any" value={share} onChange={(e) => setShare(e.target.value)} /></Field>
-						<Field label={t.delayMs}><input type="number" min={0} max={60000} value={delay} onChange={(e) => setDelay(e.target.value)} /></Field>
-						<Field label={t.code}><select value={code} onChange={(e) => setCode(e.target.value)}>{codes.map((c) => <option key={c} value={c}>{c || "–"}</option>)}</select></Field>
-						<Field label={t.forMinutes}><input type="number" min={1} max={1440} value={minutes} onChange={(e) => setMinutes(e.target.value)} /></Field>
-						<Reason value={reason} set={setReason} />
-						<button type="submit" disabled={doing.busy || !(Number(delay) || code)}>{t.inject}</button>
-					</div>
-					<Outcome of={doing} />
-				</form>
-			)}
 		</Section>
 	);
 }

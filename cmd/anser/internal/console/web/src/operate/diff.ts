@@ -27,24 +27,3 @@ export function diff(before: string, after: string): Line[] {
 const most = 4000; // lines that are compared
 
 const lines = (text: string): string[] => text.replace(/\n$/, "").split("\n").slice(0, most);
-
-// quoted returns a text as YAML takes it.
-export const quoted = (text: string): string => JSON.stringify(text);
-
-// insert adds a rule, as lines without indentation, to a list of the rules, such as "split". The text is the one that the
-// console has written, or an edited one with the same indentation.
-export function insert(text: string, list: string, rule: string[]): string {
-	const out = text.trimEnd() === "" || /^rules:\s*\{\s*\}\s*$/m.test(text) ? ["rules:"] : text.trimEnd().split("\n");
-	if (!out.some((l) => /^rules:\s*$/.test(l))) out.push("rules:");
-	const root = out.findIndex((l) => /^rules:\s*$/.test(l));
-	const item = rule.map((l, i) => (i ? "    " : "  - ") + l);
-	const at = out.findIndex((l, i) => i > root && l.trimEnd() === `  ${list}:`);
-	if (at < 0) {
-		out.splice(root + 1, 0, `  ${list}:`, ...item);
-		return out.join("\n") + "\n";
-	}
-	let end = at + 1;
-	while (end < out.length && (/^ {2}- /.test(out[end]) || /^ {3,}/.test(out[end]) || out[end].trim() === "")) end++;
-	out.splice(end, 0, ...item);
-	return out.join("\n") + "\n";
-}

@@ -1,6 +1,6 @@
 // The rules of a service: as text with a form beside it, checked while it is written, tried before it is applied.
-import { useEffect, useState } from "react";
-import { ApiError, ask } from "../api";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { ApiError, type ServiceDetail, ask } from "../api";
 import { clock } from "../format";
 import { change } from "../session";
 import { useText } from "../settings";
@@ -8,7 +8,12 @@ import { useApi } from "../store";
 import { Icon, Section, Wait } from "../ui";
 import { Outcome, Reason, Why, useDoing, useMay } from "./common";
 import { diff } from "./diff";
-import { RuleForm } from "./ruleform";
+import { type DryRun, DryRunResult, type Effect, Effects } from "./dryrun";
+import { Editor, goTo } from "./editor";
+import { namesOf } from "./names";
+import { type Mistake, RuleForm } from "./ruleform";
+import "./rules.css";
+import type { Schema } from "./schema";
 
 export interface Rules {
 	version: number;
@@ -18,18 +23,6 @@ export interface Rules {
 	comment?: string;
 }
 
-interface Mistake {
-	line?: number;
-	column?: number;
-	path?: string;
-	message: string;
-}
-
-interface Effect {
-	rule: string;
-	instances: string[] | null;
-}
-
 interface Checked {
 	ok: boolean;
 	errors: Mistake[];
@@ -37,38 +30,31 @@ interface Checked {
 	summary: string;
 }
 
-interface DryRun {
-	calls: number;
-	moved: number;
-	failed: number;
-	mocked: number;
-	faulted: number;
-	moves?: { method: string; from: string; to: string[]; calls: number }[];
-	effects: Effect[];
-	from: number;
-	advice?: string;
-}
-
-export default function RulesTab({ service }: { service: string }) {
-	const path = "rules/" + encodeURIComponent(service);
+export default function RulesTab({ detail }: { detail: ServiceDetail }) {
+	const service = detail.service.name, path = "rules/" + encodeURIComponent(service);
 	const rules = useApi<Rules>(path, false), history = useApi<Rules[]>(path + "/history", false);
 	if (!rules.data) return <Wait error={rules.error} again={rules.again} />;
-	return <Editor key={service} service={service} path={path} now={rules.data} history={history.data ?? []} again={() => { rules.again(); history.again(); }} />;
+	return <RulesOf key={service} detail={detail} path={path} now={rules.data} history={history.data ?? []} again={() => { rules.again(); history.again(); }} />;
 }
 
-function Editor({ service, path, now, history, again }: { service: string; path: string; now: Rules; history: Rules[]; again: () => void }) {
+function RulesOf({ detail, path, now, history, again }: { detail: ServiceDetail; path: string; now: Rules; history: Rules[]; again: () => void }) {
 	const t = useText();
 	const why = useMay();
+	const schema = useApi<Schema>("ruleschema", false), area = useRef<HTMLTextAreaElement>(null);
 	const doing = useDoing();
 	const [base, setBase] = useState(now), [text, setText] = useState(now.text), [reason, setReason] = useState("");
 	const [checked, setChecked] = useState<Checked | null>(null), [dry, setDry] = useState<DryRun | null>(null), [other, setOther] = useState<Rules | null>(null);
-	const edited = text !== base.text;
+	const edited = text !== base.text, mistakes = checked?.errors ?? [];
+	const names = useMemo(() => namesOf(detail, [text, ...history.slice(0, 5).map((h) => h.text)]), [detail, text, history]);
 	useEffect(() => {
 		if (text === base.text && now.version > base.version) { // nothing is lost
 			setBase(now);
 			setText(now.text);
 		}
 	}, [now]);
+	useEffect(() => {
+		if (detail.service.rules > now.version) again(); // another user has changed them
+	}, [detail.service.rules]);
 	useEffect(() => {
 		setDry(null);
 		setChecked(null);
@@ -107,22 +93,23 @@ function Editor({ service, path, now, history, again }: { service: string; path:
 			<Section title={base.version ? `${t.rules}, ${t.rulesVersion(base.version)}` : t.noRulesYet} aside={base.author ? <span className="dim">{base.author}, {clock(base.time)}{base.comment ? `: ${base.comment}` : ""}</span> : null}>
 				<Why text={why} />
 				{now.version > base.version && edited ? <p className="warn"><Icon name="warn" />{t.newerRules(now.version)}</p> : null}
-				<div className={why ? "" : "sides"}>
+				<div className={why ? "" : "sides rulesides"}>
 					<div>
-						<textarea className="code" aria-label={t.rulesText} spellCheck={false} rows={Math.min(Math.max(text.split("\n").length + 2, 14), 34)} value={text} readOnly={Boolean(why)} onChange={(e) => setText(e.target.value)} />
-						<Check of={checked} />
+						<Editor area={area} value={text} set={setText} readOnly={Boolean(why)} schema={schema.data} names={names} wrong={mistakes.flatMap((m) => m.line ?? [])} />
+						<Check of={checked} go={(line) => area.current && goTo(area.current, line)} />
+						{why ? null : (
+							<div className="row">
+								<Reason value={reason} set={setReason} />
+								<button type="button" disabled={!edited || doing.busy} onClick={test}>{t.dryRun}</button>
+								<button type="button" disabled={!edited || doing.busy} onClick={() => setText(base.text)}>{t.discard}</button>
+								<button type="button" className="main" disabled={!edited || doing.busy || checked?.ok === false} onClick={() => apply(base.version)}>{t.apply}</button>
+							</div>
+						)}
+						<Outcome of={doing} />
+						{edited && !other ? <><h3>{t.difference}</h3><Diff before={base.text} after={text} /></> : null}
 					</div>
-					{why ? null : <RuleForm service={service} add={(next) => setText(next(text))} />}
+					{why ? null : schema.data ? <RuleForm text={text} set={setText} schema={schema.data} names={names} mistakes={mistakes} /> : <Wait error={schema.error} again={schema.again} />}
 				</div>
-				{why ? null : (
-					<div className="row">
-						<Reason value={reason} set={setReason} />
-						<button type="button" disabled={!edited || doing.busy} onClick={test}>{t.dryRun}</button>
-						<button type="button" disabled={!edited || doing.busy} onClick={() => setText(base.text)}>{t.discard}</button>
-						<button type="button" className="main" disabled={!edited || doing.busy || checked?.ok === false} onClick={() => apply(base.version)}>{t.apply}</button>
-					</div>
-				)}
-				<Outcome of={doing} />
 			</Section>
 			{other ? (
 				<Section title={t.conflict(other.version)}>
@@ -136,8 +123,8 @@ function Editor({ service, path, now, history, again }: { service: string; path:
 						<button type="button" onClick={() => { setBase(other); setOther(null); doing.clear(); }}>{t.editOnTop}</button>
 					</div>
 				</Section>
-			) : edited ? <Section title={t.difference}><Diff before={base.text} after={text} /></Section> : null}
-			{dry ? <Dry of={dry} /> : null}
+			) : null}
+			{dry ? <DryRunResult of={dry} /> : null}
 			<Section title={t.history}>
 				{history.length ? (
 					<ul className="versions">
@@ -157,21 +144,16 @@ function Editor({ service, path, now, history, again }: { service: string; path:
 	);
 }
 
-function Check({ of }: { of: Checked | null }) {
+function Check({ of, go }: { of: Checked | null; go: (line: number) => void }) {
 	const t = useText();
 	return (
 		<div className="check" role="status">
 			{of ? of.ok ? <p className="good"><Icon name="good" />{of.summary}</p> : (
-				<ul className="plain bad">{of.errors.map((e, i) => <li key={i}><Icon name="bad" />{e.line ? `${t.line} ${e.line}: ` : ""}{e.path ? `${e.path}: ` : ""}{e.message}</li>)}</ul>
+				<ul className="plain bad">{of.errors.map((e, i) => <li key={i}><Icon name="bad" />{e.line ? <button type="button" className="small" onClick={() => go(e.line ?? 1)}>{t.line} {e.line}</button> : null} {e.path ? `${e.path}: ` : ""}{e.message}</li>)}</ul>
 			) : null}
 			{of?.ok ? <Effects list={of.effects} /> : null}
 		</div>
 	);
-}
-
-function Effects({ list }: { list: Effect[] }) {
-	const t = useText();
-	return <ul className="plain effects">{list.map((e) => <li key={e.rule}><code>{e.rule}</code> {e.instances?.length ? e.instances.join(", ") : <span className="warn">{t.noInstance}</span>}</li>)}</ul>;
 }
 
 export function Diff({ before, after }: { before: string; after: string }) {
@@ -179,20 +161,4 @@ export function Diff({ before, after }: { before: string; after: string }) {
 	const list = diff(before, after);
 	if (list.every((l) => l.sign === " ")) return <p className="dim">{t.noDifference}</p>;
 	return <pre className="diff" tabIndex={0} aria-label={t.difference}>{list.map((l, i) => <span key={i} className={l.sign === "+" ? "plus" : l.sign === "-" ? "minus" : ""}>{l.sign} {l.text}{"\n"}</span>)}</pre>;
-}
-
-function Dry({ of }: { of: DryRun }) {
-	const t = useText();
-	return (
-		<Section title={t.dryRun}>
-			<p>{of.from ? t.dryRunText(of.calls, of.moved, of.failed, of.from) : t.dryRunNone}</p>
-			{of.moves?.length ? (
-				<div className="scroll" tabIndex={0} role="region" aria-label={t.dryRun}>
-					<table><thead><tr><th>{t.method}</th><th>{t.from}</th><th>{t.to}</th><th className="n">{t.calls}</th></tr></thead>
-						<tbody>{of.moves.map((m, i) => <tr key={i}><td>{m.method}</td><td>{m.from}</td><td>{m.to.join(", ")}</td><td className="n">{m.calls}</td></tr>)}</tbody></table>
-				</div>
-			) : null}
-			<Effects list={of.effects} />
-		</Section>
-	);
 }

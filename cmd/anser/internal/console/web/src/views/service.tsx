@@ -42,7 +42,7 @@ export function ServicePage({ name }: { name: string }) {
 function tabOf(tab: string, d: ServiceDetail) {
 	switch (tab) {
 		case "instances": return <Section title=""><Instances list={d.instances} /></Section>;
-		case "rules": return <RulesTab service={d.service.name} />;
+		case "rules": return <RulesTab detail={d} />;
 		case "canary": return <CanaryTab detail={d} />;
 		case "try": return <TryTab detail={d} />;
 		case "calls": return <ServiceCalls name={d.service.name} />;
