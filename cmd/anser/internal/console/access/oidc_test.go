@@ -27,9 +27,20 @@ type issuer struct {
 	claims    map[string]any  // of the user, and what overrides the others
 	challenge string
 	nonce     string
+	down      bool // RoundTrip fails
+	asked     int  // codes that RoundTrip was asked for
 }
 
 func startIssuer(t *testing.T) *issuer {
+	t.Helper()
+	i := newIssuer(t)
+	i.Server = httptest.NewServer(i.Config.Handler)
+	t.Cleanup(i.Close)
+	return i
+}
+
+// newIssuer returns one that does not listen yet.
+func newIssuer(t *testing.T) *issuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -63,8 +74,7 @@ func startIssuer(t *testing.T) *issuer {
 		}
 		answer(w, map[string]any{"access_token": "x", "token_type": "Bearer", "id_token": i.token(t)})
 	})
-	i.Server = httptest.NewServer(mux)
-	t.Cleanup(i.Close)
+	i.Server = &httptest.Server{Config: &http.Server{Handler: mux}}
 	return i
 }
 
