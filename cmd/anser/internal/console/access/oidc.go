@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"errors"
@@ -61,6 +62,7 @@ type provider struct {
 type endpoints struct {
 	config   oauth2.Config
 	verifier *oidc.IDTokenVerifier
+	provider *oidc.Provider
 }
 
 func newProvider(o *OIDCOptions) *provider {
@@ -106,7 +108,7 @@ func (p *provider) discover(ctx context.Context) (*endpoints, error) {
 			ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: p.o.Redirect,
 			Scopes: []string{oidc.ScopeOpenID, "profile", "email"},
 		},
-		verifier: found.Verifier(&oidc.Config{ClientID: p.o.ClientID}),
+		verifier: found.Verifier(&oidc.Config{ClientID: p.o.ClientID}), provider: found,
 	}, nil
 }
 
@@ -124,12 +126,15 @@ func (p *provider) user(ctx context.Context, at *endpoints, code string, l pendi
 	}
 	raw, _ := token.Extra("id_token").(string)
 	id, err := at.verifier.Verify(ctx, raw)
-	if err != nil || !hmac.Equal([]byte(id.Nonce), []byte(l.nonce)) {
+	if err != nil || id.Subject == "" || !hmac.Equal([]byte(id.Nonce), []byte(l.nonce)) {
 		return User{}, refused
 	}
 	var claims map[string]any
 	if id.Claims(&claims) != nil {
 		return User{}, refused
+	}
+	if err := p.complete(ctx, at, token, id.Subject, claims); err != nil {
+		return User{}, &problem{http.StatusBadGateway, fmt.Sprintf("the provider %s has confirmed the login, and does not say more about the user", p.o.Issuer), "log in again; if it stays so, ask the administrator of the provider"}
 	}
 	u := User{Name: id.Subject, Role: p.o.role(claims)}
 	// Users may choose any other name that a provider tells.
@@ -147,19 +152,49 @@ func (p *provider) user(ctx context.Context, at *endpoints, code string, l pendi
 	return u, nil
 }
 
+// complete adds the claims that a provider does not put into the token of a login: those about the
+// address and the name of a user are at an endpoint of their own, as section 5.4 of OpenID Connect
+// Core 1.0 says, and with some providers the groups are, too.
+func (p *provider) complete(ctx context.Context, at *endpoints, token *oauth2.Token, subject string, claims map[string]any) error {
+	_, groups := claims[p.o.claim()]
+	_, email := claims["email"]
+	if groups && email || at.provider.UserInfoEndpoint() == "" {
+		return nil
+	}
+	info, err := at.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if err != nil {
+		return err
+	}
+	if info.Subject != subject {
+		return errors.New("the claims are about another user")
+	}
+	var more map[string]any
+	if err := info.Claims(&more); err != nil {
+		return err
+	}
+	if !email { // the two belong together
+		delete(claims, "email_verified")
+	}
+	for name, value := range more {
+		if _, ok := claims[name]; !ok && (name != "email_verified" || !email) {
+			claims[name] = value
+		}
+	}
+	return nil
+}
+
 // silent is the problem of a provider that does not answer.
 func (p *provider) silent() *problem {
 	return &problem{http.StatusBadGateway, fmt.Sprintf("the provider %s does not answer", p.o.Issuer), "try again in some seconds, or log in with a name and a password if the console has users of its own"}
 }
 
+// claim returns the name of the claim with the groups.
+func (o *OIDCOptions) claim() string { return cmp.Or(o.Claim, "groups") }
+
 // role returns the role for the groups in the claims.
 func (o *OIDCOptions) role(claims map[string]any) Role {
-	name := o.Claim
-	if name == "" {
-		name = "groups"
-	}
 	role := o.Role
-	switch groups := claims[name].(type) {
+	switch groups := claims[o.claim()].(type) {
 	case string:
 		role = max(role, o.Roles[groups])
 	case []any:

@@ -162,6 +162,7 @@ func TestRefusedByOpenIDConnect(t *testing.T) {
 		"another nonce":    {map[string]any{"groups": "ops", "nonce": "x"}, i.key, 401},
 		"expired":          {map[string]any{"groups": "ops", "exp": time.Now().Add(-time.Hour).Unix()}, i.key, 401},
 		"another key":      {map[string]any{"groups": "ops"}, other, 401},
+		"no subject":       {map[string]any{"groups": "ops", "sub": nil, "email": "ada@example.org", "email_verified": true}, i.key, 401},
 		"no name":          {map[string]any{"groups": "ops", "sub": "a\x1bb"}, i.key, 401},
 	} {
 		t.Run(name, func(t *testing.T) {
