@@ -51,8 +51,8 @@ func (a *Access) source(r *http.Request) netip.Prefix {
 	return p
 }
 
-// begin reports whether a login from a source may be tried. browser is the number of a known browser,
-// or "". After true, done must be called.
+// begin reports whether a login from a source may be tried. browser is the number of a known
+// browser, or "". After true, done must be called.
 func (a *attempts) begin(ctx context.Context, from netip.Prefix, browser string) (done func(), ok bool) {
 	slots := a.running
 	if browser != "" {
@@ -109,7 +109,7 @@ const knownFor = 30 * 24 * time.Hour
 
 func (a *Access) knownCookie() string { return a.cookie() + "-known" }
 
-// ofUser stands for a user of the console where a browser is known.
+// ofUser names a user of the console for the cookie of a known browser.
 func ofUser(name string) string { return "user " + name }
 
 // browser returns the number of the browser if the user, or one of the provider, has logged in with

@@ -31,8 +31,8 @@ func (a *Access) trusted() []netip.Prefix {
 }
 
 // forwardedFor returns the address that a request of a proxy in front was made from, as the last
-// proxy that can be trusted says in X-Forwarded-For: what is left of it in the header comes from the
-// client. It returns the address of the request if that is no proxy in front.
+// proxy that can be trusted says in X-Forwarded-For: what is left of it in the header comes from
+// the client. It returns the address of the request if that is no proxy in front.
 func (a *Access) forwardedFor(r *http.Request) netip.Addr {
 	at, proxies := peer(r), a.trusted()
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")

@@ -96,7 +96,7 @@ func (p *provider) endpoints(ctx context.Context) (*endpoints, error) {
 
 // discover asks the provider for its addresses.
 func (p *provider) discover(ctx context.Context) (*endpoints, error) {
-	// The answer is for all users: the one who asks first may leave.
+	// The answer is for all users: the first one may leave.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.client), askProvider)
 	defer cancel()
 	found, err := oidc.NewProvider(ctx, p.o.Issuer)

@@ -60,7 +60,7 @@ func (a *Access) pendingIn(cookie string) (pending, bool) {
 }
 
 // spent are the logins that have led to a session, until their cookies end: each does so once. Only
-// a user whom the provider has confirmed takes a place.
+// users that the provider has confirmed take a place.
 type spent struct {
 	mu   sync.Mutex // guards the field below
 	list map[string]spentLogin
@@ -71,8 +71,8 @@ type spentLogin struct {
 	end  time.Time
 }
 
-// add remembers that a login is used. It returns over if it was before, and another problem if there
-// is no room to remember it.
+// add remembers that a login is used. It returns over if it was before, and another problem if
+// there is no room to remember it.
 func (s *spent) add(l pending, user string, over *problem) *problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +127,8 @@ func noProvider() *problem {
 	return &problem{http.StatusNotFound, "the console has no provider of OpenID Connect", "see \"login\" of api/session"}
 }
 
-// ofProvider stands for the users of the provider where a browser is known: which one it is turns
-// out after the provider was asked.
+// ofProvider names all users of the provider for the cookie of a known browser: which one logs in
+// is known after the provider was asked.
 const ofProvider = "provider"
 
 // serveOIDCCallback ends a login that the provider has answered.

@@ -141,8 +141,8 @@ func TestPendingLogins(t *testing.T) {
 	})
 }
 
-// Answers of browsers lead to requests for the provider, of which strangers can cause few; a browser
-// in which a user has logged in has a limit of its own.
+// Answers of browsers lead to requests for the provider, of which strangers can cause few; a
+// browser in which a user has logged in has a limit of its own.
 func TestFloodsOfAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, i := oidcBubble(t, "")

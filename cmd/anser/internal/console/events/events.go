@@ -128,8 +128,8 @@ func Event(name string, data []byte) []byte {
 var again = append([]byte("retry: 100\n"), Event("again", []byte(`{}`))...)
 
 // Serve sends the first events, and then those of the viewer until it ends or the request is done.
-// At the deadline of the request, if it has one, it asks the viewer to come back. It calls still now
-// and then while the viewer is there.
+// At the deadline of the request, if it has one, it asks the viewer to come back. It calls still
+// now and then while the viewer is there.
 func (v *Viewer) Serve(w http.ResponseWriter, r *http.Request, still func(), first ...[]byte) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")

@@ -67,7 +67,7 @@ type provider struct {
 
 	mu       sync.Mutex // guards the fields below
 	keys     []*key     // the last one signs
-	user     string     // who logs in at its page; "" refuses
+	user     string     // logs in at its page; "" is refused
 	inToken  bool       // the groups are in the ID token, not at the endpoint for claims
 	down     bool       // it answers nothing
 	stranger bool       // the endpoint for claims is about another user
