@@ -47,10 +47,10 @@ a process that only calls. A page that needs a token gets the one in $` + adminT
 
 With --audit, users can change instances, rules, canaries and faults, and call methods; the file records all of it.
 
-Without a login the console answers only this machine. A login is one of: a file of users (--users, see "anser console
-user add"), a provider of OpenID Connect (--oidc-issuer; its secret comes from --oidc-secret-file or $` + oidcSecretVariable + `), and
-a proxy that names users in a header (--proxy-header). With a login the console may listen on any address, with TLS; other
-machines can change something only with --allow-changes.
+Without a login the console answers only this machine. A login is a file of users (--users, see "anser console user
+add"), a provider of OpenID Connect (--oidc-issuer; its secret comes from --oidc-secret-file or $` + oidcSecretVariable + `), or both, or
+else a proxy that names users in a header (--proxy-header). With a login the console may listen on any address, with TLS;
+other machines can change something only with --allow-changes.
 
 Exit codes: 0 interrupted; 1 the console failed; 2 wrong use.`),
 		Example: strings.Trim(`
@@ -113,6 +113,12 @@ func (f *consoleFlags) run(ctx context.Context, s streams, pages []string) error
 		return err
 	}
 	fmt.Fprintf(s.out, "console of %s at %s\n", strings.Join(append([]string{f.registry.url}, f.also...), ", "), c.URL())
+	if c.Everywhere() {
+		fmt.Fprintln(s.out, "It listens on all addresses of this machine.")
+	}
+	if trouble := c.ProviderTrouble(); trouble != nil {
+		fmt.Fprintf(s.err, "%v\nUsers of --users can log in meanwhile; the provider is asked again at each login.\n", trouble)
+	}
 	return c.Serve(ctx)
 }
 

@@ -35,7 +35,7 @@ func (f *loginFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.claim, "oidc-claim", "groups", "claim with the groups of a user")
 	fs.StringArrayVar(&f.roles, "oidc-role", nil, "GROUP=ROLE: the role of the users in a group; * is every user of the provider")
 	fs.StringVar(&f.header, "proxy-header", "", "header in which a proxy that logs users in sends their names, such as X-Forwarded-User")
-	fs.StringArrayVar(&f.from, "proxy-from", nil, "address or prefix of that proxy, such as 10.0.0.5 or 10.0.0.0/28; requests from elsewhere are refused")
+	fs.StringArrayVar(&f.from, "proxy-from", nil, "address or prefix of that proxy, such as 10.0.0.5 or 10.0.0.0/28; requests from elsewhere are refused. With --users or --oidc-issuer: of a proxy in front, whose X-Forwarded-For is believed")
 	fs.StringVar(&f.roleHeader, "proxy-role-header", "", "header in which the proxy sends the role of the user")
 	fs.StringVar(&f.role, "proxy-role", "", "role of users for whom the proxy sends none: look, operate or administer; without it they are refused")
 }
@@ -51,11 +51,16 @@ func (f *loginFlags) access(at string) (a site.Access, err error) {
 			return a, err
 		}
 	}
-	if f.header == "" && (len(f.from) > 0 || f.roleHeader != "" || f.role != "") {
-		return a, usagef("--proxy-from, --proxy-role and --proxy-role-header need --proxy-header")
+	if f.header == "" && (f.roleHeader != "" || f.role != "") {
+		return a, usagef("--proxy-role and --proxy-role-header need --proxy-header")
+	}
+	if f.header == "" && len(f.from) > 0 && f.users == "" && f.issuer == "" {
+		return a, usagef("--proxy-from needs --proxy-header if the proxy logs users in, otherwise --users or --oidc-issuer")
 	}
 	if f.header != "" {
 		a.Proxy, err = f.proxy()
+	} else {
+		a.Trusted, err = f.proxies()
 	}
 	return a, err
 }
@@ -101,6 +106,13 @@ func (f *loginFlags) proxy() (*access.ProxyOptions, error) {
 			return nil, &usageError{fmt.Errorf("--proxy-role: %w", err)}
 		}
 	}
+	var err error
+	o.From, err = f.proxies()
+	return o, err
+}
+
+// proxies returns the addresses of the proxies in front.
+func (f *loginFlags) proxies() (list []netip.Prefix, err error) {
 	for _, text := range f.from {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
@@ -113,7 +125,7 @@ func (f *loginFlags) proxy() (*access.ProxyOptions, error) {
 		if prefix.Addr().Is4In6() {
 			return nil, usagef("--proxy-from %q: use the form of IPv4, such as 10.0.0.0/28", text)
 		}
-		o.From = append(o.From, prefix)
+		list = append(list, prefix)
 	}
-	return o, nil
+	return list, nil
 }

@@ -39,7 +39,8 @@ func TestConsole(t *testing.T) {
 func TestConsoleLoginFlags(t *testing.T) {
 	for want, args := range map[string]string{
 		"need --oidc-issuer":              "--oidc-client-id x",
-		"need --proxy-header":             "--proxy-from 10.0.0.1",
+		"need --proxy-header":             "--proxy-role look",
+		"--proxy-from needs":              "--proxy-from 10.0.0.1",
 		"--oidc-issuer needs --url":       "--oidc-issuer https://id.example.org",
 		"use GROUP=ROLE":                  "--oidc-issuer https://id.example.org --url http://localhost:1/ --oidc-role ops",
 		`unknown role "root"`:             "--oidc-issuer https://id.example.org --url http://localhost:1/ --oidc-role ops=root",
@@ -118,8 +119,9 @@ func startConsole(t *testing.T, args ...string) string {
 		}
 	})
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if _, line, ok := strings.Cut(out.String(), " at http"); ok && strings.Contains(line, "/\n") {
-			return "http" + strings.TrimSpace(line)
+		_, after, _ := strings.Cut(out.String(), " at http")
+		if line, _, ok := strings.Cut(after, "\n"); ok {
+			return "http" + line
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("no address:\n%s", out)
@@ -144,11 +146,10 @@ func TestPublicConsole(t *testing.T) {
 		}
 		t.Run(fmt.Sprint(allowed), func(t *testing.T) {
 			at := startConsole(t, args...)
-			_, port, ok := strings.Cut(strings.TrimPrefix(at, "https://[::]"), ":")
-			if !strings.HasPrefix(at, "https://") || !ok {
+			if !strings.HasPrefix(at, "https://localhost:") {
 				t.Fatalf("it is at %s", at)
 			}
-			base := "https://127.0.0.1:" + port + "api/"
+			base := at + "api/"
 			jar, err := cookiejar.New(nil)
 			if err != nil {
 				t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
@@ -72,13 +73,16 @@ const (
 	Proxy = "proxy"
 )
 
-// Options configure an [Access]. At most one of Users, OIDC and Proxy is set. Without any of them
-// every request from this machine is that of an administrator.
+// Options configure an [Access]. Users and OIDC may both be set, and Proxy alone. Without any of
+// them every request from this machine is that of an administrator.
 type Options struct {
 	Users string        // the file with the users
 	OIDC  *OIDCOptions  // a provider that logs users in
 	Proxy *ProxyOptions // a proxy in front that has logged users in
-	Hosts []string      // names that browsers use for the console, besides addresses and localhost
+	// Trusted are the addresses of proxies in front that log no users in. Their X-Forwarded-For is
+	// believed.
+	Trusted []netip.Prefix
+	Hosts   []string // names that browsers use for the console, besides addresses and localhost
 	// Public says that other machines reach the console, which needs a login then.
 	Public bool
 	// ReadOnly says what to do so that users with the role may change something; empty means that
@@ -121,24 +125,34 @@ func New(ctx context.Context, o Options) (*Access, error) {
 		}
 	}
 	if o.OIDC != nil {
-		if a.oidc, err = discover(ctx, o.OIDC); err != nil {
+		a.oidc = newProvider(o.OIDC)
+		// Users of the console log in without the provider, which is asked again later.
+		if _, err := a.oidc.endpoints(ctx); err != nil && a.users == nil {
 			return nil, err
 		}
 	}
 	return a, nil
 }
 
-func (o *Options) check() error {
-	ways := 0
-	for _, is := range []bool{o.Users != "", o.OIDC != nil, o.Proxy != nil} {
-		if is {
-			ways++
-		}
+// ProviderTrouble returns why the provider of OpenID Connect has not described itself, or nil. It
+// is asked again at each login.
+func (a *Access) ProviderTrouble() error {
+	if a.oidc == nil {
+		return nil
 	}
+	a.oidc.mu.Lock()
+	defer a.oidc.mu.Unlock()
+	return a.oidc.failed
+}
+
+func (o *Options) check() error {
+	own := o.Users != "" || o.OIDC != nil
 	switch {
-	case ways > 1:
-		return errors.New("the console: there is more than one way to log in: use one of a file of users, OpenID Connect and a proxy")
-	case o.Public && ways == 0:
+	case own && o.Proxy != nil:
+		return errors.New("the console: a proxy logs users in, and the console does, too: use either the proxy, or a file of users and OpenID Connect")
+	case len(o.Trusted) > 0 && !own:
+		return errors.New("the console: a proxy in front needs a login: use a file of users or OpenID Connect, or let the proxy log users in")
+	case o.Public && !own && o.Proxy == nil:
 		return errors.New("the console: other machines reach the address, and there is no login: use a loopback address, or a file of users, OpenID Connect or a proxy")
 	case o.OIDC != nil:
 		return o.OIDC.check()
@@ -148,7 +162,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// Login returns the way to log in: one of the constants.
+// Login returns the way to log in: one of the constants. It is Local where users can log in at a
+// provider, too.
 func (a *Access) Login() string {
 	switch {
 	case a.users != nil:
@@ -181,7 +196,8 @@ func WithUser(ctx context.Context, u User) context.Context {
 
 // Wrap returns a handler that lets the requests of users with the role through to next, unless they
 // come from a page of another site. A request with a method that may change something must have the
-// token of the session in the header X-CSRF-Token. A request ends with the session that it uses.
+// token of the session in the header X-CSRF-Token. The context of a request ends with the session
+// that it uses, and after [ProxyBound] if a proxy logs users in.
 func (a *Access) Wrap(next http.Handler, role Role) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		Protect(w.Header())
@@ -205,6 +221,11 @@ func (a *Access) Wrap(next http.Handler, role Role) http.Handler {
 			defer a.open.end(who.user.Name)
 		}
 		ctx := WithUser(r.Context(), who.user)
+		if a.Login() == Proxy {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, ProxyBound)
+			defer cancel()
+		}
 		if s := who.session; s != nil {
 			var cancel context.CancelFunc
 			ctx, cancel = s.use(context.WithValue(ctx, sessionKey{}, s))
@@ -218,10 +239,25 @@ func (a *Access) Wrap(next http.Handler, role Role) http.Handler {
 type sessionKey struct{}
 
 // Over reports whether the session of a request that Wrap has let through has ended since, also
-// because its user was removed or changed.
+// because its user was removed or changed, or whether the request is older than a proxy's word for
+// its user counts. ctx is the context of the request.
 func (a *Access) Over(ctx context.Context) bool {
+	if a.Login() == Proxy {
+		return ctx.Err() != nil
+	}
 	s, _ := ctx.Value(sessionKey{}).(*session)
-	return s != nil && (s.over(time.Now()) || a.users != nil && !a.users.still(s.user, s.stamp))
+	return s != nil && (s.over(time.Now()) || !a.lasts(s))
+}
+
+// lasts reports whether the user of a session is still the one of its login.
+func (a *Access) lasts(s *session) bool {
+	switch {
+	case a.users == nil:
+		return true
+	case s.stamp == "": // of the provider; the name may have been given to a user of the console since
+		return !a.users.has(s.user.Name)
+	}
+	return a.users.still(s.user, s.stamp)
 }
 
 // watchEvery is the time between two looks for whether the user of an open request still exists.
@@ -238,7 +274,7 @@ func (a *Access) watch(s *session) (end func()) {
 	look = func() {
 		switch {
 		case ctx.Err() != nil:
-		case a.users.still(s.user, s.stamp):
+		case a.lasts(s):
 			time.AfterFunc(watchEvery, look)
 		default:
 			a.sessions.end(s)

@@ -238,7 +238,8 @@ func TestOptions(t *testing.T) {
 	proxy := &access.ProxyOptions{Header: "X-User", Role: access.Look, From: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 	for want, o := range map[string]access.Options{
 		"there is no login":          {Public: true},
-		"more than one way":          {Users: accesstest.Users(t), Proxy: proxy},
+		"logs users in, and the con": {Users: accesstest.Users(t), Proxy: proxy},
+		"proxy in front needs a log": {Trusted: proxy.From},
 		"addresses of the pro":       {Proxy: &access.ProxyOptions{Header: "X-User", Role: access.Look}},
 		"has no name":                {Proxy: &access.ProxyOptions{}},
 		`"X User" is no header`:      {Proxy: &access.ProxyOptions{Header: "X User", From: proxy.From, Role: access.Look}},

@@ -1,8 +1,8 @@
 package access
 
 import (
+	"context"
 	"crypto/hmac"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -40,38 +40,33 @@ func (a *attempts) start() {
 }
 
 // source returns the network that counts as one source: an address of IPv4, or the 64 bits that a
-// site of IPv6 has.
-func source(r *http.Request) netip.Prefix {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	ip = ip.Unmap()
+// site of IPv6 has. Behind a proxy that is trusted it is the one that the proxy names.
+func (a *Access) source(r *http.Request) netip.Prefix {
+	ip := a.forwardedFor(r)
 	bits := 64
 	if ip.Is4() {
 		bits = 32
 	}
-	p, _ := ip.WithZone("").Prefix(bits)
+	p, _ := ip.Prefix(bits) // the zero value without an address
 	return p
 }
 
-// begin reports whether a login may be tried. browser is the number of a known browser, or "".
-// After true, done must be called.
-func (a *attempts) begin(r *http.Request, browser string) (done func(), ok bool) {
+// begin reports whether a login from a source may be tried. browser is the number of a known
+// browser, or "". After true, done must be called.
+func (a *attempts) begin(ctx context.Context, from netip.Prefix, browser string) (done func(), ok bool) {
 	slots := a.running
 	if browser != "" {
 		if !a.limiterOf(browser).Allow() {
 			return nil, false
 		}
 		slots = a.known
-	} else if !a.limiter(source(r)).Allow() || !a.all.Allow() {
+	} else if !a.limiter(from).Allow() || !a.all.Allow() {
 		return nil, false
 	}
 	select {
 	case slots <- struct{}{}:
 		return func() { <-slots }, true
-	case <-r.Context().Done():
+	case <-ctx.Done():
 		return nil, false
 	}
 }
@@ -114,15 +109,19 @@ const knownFor = 30 * 24 * time.Hour
 
 func (a *Access) knownCookie() string { return a.cookie() + "-known" }
 
-// browser returns the number of the browser if the user has logged in with it before, or "". Such a
-// browser has a limit of its own, so that strangers cannot keep the user out by logins.
-func (a *Access) browser(r *http.Request, user string) string {
+// ofUser names a user of the console for the cookie of a known browser.
+func ofUser(name string) string { return "user " + name }
+
+// browser returns the number of the browser if the user, or one of the provider, has logged in with
+// it before, or "". Such a browser has a limit of its own, so that strangers cannot keep the user
+// out by logins. of is ofUser or ofProvider.
+func (a *Access) browser(r *http.Request, of string) string {
 	list := r.CookiesNamed(a.knownCookie())
 	if len(list) != 1 {
 		return ""
 	}
 	number, mac, _ := strings.Cut(list[0].Value, ".")
-	if !hmac.Equal([]byte(mac), []byte(a.browserToken(number, user))) {
+	if !hmac.Equal([]byte(mac), []byte(a.browserToken(number, of))) {
 		return ""
 	}
 	return number
@@ -130,15 +129,15 @@ func (a *Access) browser(r *http.Request, user string) string {
 
 // browserToken hashes the number, which comes from the browser: it has one length then, and cannot
 // have a part of the name.
-func (a *Access) browserToken(number, user string) string {
-	return a.token("browser " + hashed(number) + " " + user)
+func (a *Access) browserToken(number, of string) string {
+	return a.token("browser " + hashed(number) + " " + of)
 }
 
 // know sets the cookie of a browser in which a user has logged in. It is of no use for anything but
 // a further login of the user.
-func (a *Access) know(w http.ResponseWriter, browser, user string) {
+func (a *Access) know(w http.ResponseWriter, browser, of string) {
 	if browser == "" {
 		browser = random()
 	}
-	a.set(w, a.knownCookie(), browser+"."+a.browserToken(browser, user), knownFor)
+	a.set(w, a.knownCookie(), browser+"."+a.browserToken(browser, of), knownFor)
 }

@@ -95,13 +95,13 @@ func (a *Access) identify(r *http.Request) (identity, *respond.Error) {
 		if !browserguard.FromThisMachine(r) {
 			return identity{}, respond.Problem(http.StatusForbidden, "the console has no login, and the request does not come from this machine alone", "behind a proxy, use --proxy-header or another login")
 		}
-		return identity{user: User{Name: "this machine", Role: Administer}, csrf: a.token("none")}, nil
+		return identity{user: User{Name: ThisMachine, Role: Administer}, csrf: a.token("none")}, nil
 	case Proxy:
 		u, p := a.o.Proxy.user(r)
 		return identity{user: u, csrf: a.token("proxy " + u.Name)}, p
 	}
 	s := a.sessions.find(r, a.cookie())
-	if s != nil && a.users != nil && !a.users.still(s.user, s.stamp) {
+	if s != nil && !a.lasts(s) {
 		a.sessions.end(s)
 		s = nil
 	}

@@ -1,7 +1,9 @@
 package access
 
 import (
+	"cmp"
 	"context"
+	"crypto/hmac"
 	"errors"
 	"fmt"
 	"net/http"
@@ -40,157 +42,101 @@ func (o *OIDCOptions) check() error {
 	return nil
 }
 
-// Limits of logins at a provider.
 const (
-	maxPending  = 1000
-	pendingEnd  = 10 * time.Minute
-	askProvider = 10 * time.Second
+	askProvider = 10 * time.Second // for an answer of the provider
+	askAgain    = 5 * time.Second  // after it has not described itself
 )
 
 // provider is a provider of OpenID Connect.
 type provider struct {
-	o        *OIDCOptions
-	client   *http.Client
+	o      *OIDCOptions
+	client *http.Client
+	spent  spent
+
+	mu     sync.Mutex // guards the fields below
+	found  *endpoints // nil until the provider has described itself
+	asking bool
+	asked  time.Time // when it was asked last
+	failed error     // why it has not described itself
+}
+
+// endpoints are what the provider says about itself.
+type endpoints struct {
 	config   oauth2.Config
 	verifier *oidc.IDTokenVerifier
-
-	mu      sync.Mutex // guards the field below
-	pending map[string]pending
+	provider *oidc.Provider
 }
 
-// pending is a login that is under way, by the hash of the browser's cookie.
-type pending struct {
-	state, nonce, verifier string
-	began                  time.Time
-}
-
-// discover asks the provider for its addresses and keys.
-func discover(ctx context.Context, o *OIDCOptions) (*provider, error) {
-	p := &provider{o: o, client: o.Client, pending: make(map[string]pending)}
+func newProvider(o *OIDCOptions) *provider {
+	p := &provider{o: o, client: o.Client}
 	if p.client == nil {
 		p.client = &http.Client{Timeout: askProvider, Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	}
-	found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), o.Issuer)
-	if err != nil {
-		return nil, fmt.Errorf("the console: the provider %s does not describe itself: %w", o.Issuer, err)
-	}
-	p.config = oauth2.Config{
-		ClientID: o.ClientID, ClientSecret: o.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: o.Redirect,
-		Scopes: []string{oidc.ScopeOpenID, "profile", "email"},
-	}
-	p.verifier = found.Verifier(&oidc.Config{ClientID: o.ClientID})
-	return p, nil
+	return p
 }
 
-// begin notes a login and returns the value for the browser's cookie.
-func (p *provider) begin() (cookie string, l pending) {
-	cookie, l = random(), pending{state: random(), nonce: random(), verifier: oauth2.GenerateVerifier(), began: time.Now()}
+// endpoints returns what the provider says about itself, for which it is asked until it has
+// answered once: by one request at a time, and not at once after it has failed.
+func (p *provider) endpoints(ctx context.Context) (*endpoints, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	oldest := ""
-	for key, o := range p.pending {
-		if time.Since(o.began) > pendingEnd {
-			delete(p.pending, key)
-		} else if oldest == "" || o.began.Before(p.pending[oldest].began) {
-			oldest = key
+	if p.found != nil || p.asking || p.failed != nil && time.Since(p.asked) < askAgain {
+		defer p.mu.Unlock()
+		if p.found == nil && p.failed == nil {
+			return nil, errors.New("the provider is being asked")
 		}
+		return p.found, p.failed
 	}
-	if len(p.pending) >= maxPending {
-		delete(p.pending, oldest)
-	}
-	p.pending[hashed(cookie)] = l
-	return cookie, l
-}
-
-// take returns the login of a cookie, once.
-func (p *provider) take(cookie string) (pending, bool) {
+	p.asking = true
+	p.mu.Unlock()
+	found, err := p.discover(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := hashed(cookie)
-	l, ok := p.pending[key]
-	delete(p.pending, key)
-	return l, ok && time.Since(l.began) <= pendingEnd
+	p.asking, p.asked = false, time.Now()
+	p.found, p.failed = found, err
+	return found, err
 }
 
-func (a *Access) loginCookie() string { return a.cookie() + "-login" }
-
-// setLoginCookie sets the cookie of a login. It is lax: the provider leads the browser back here.
-func (a *Access) setLoginCookie(w http.ResponseWriter, value string, age int) {
-	http.SetCookie(w, &http.Cookie{
-		Name: a.loginCookie(), Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: a.o.Secure, SameSite: http.SameSiteLaxMode,
-	})
-}
-
-func (a *Access) serveOIDCLogin(w http.ResponseWriter, r *http.Request) {
-	if a.oidc == nil {
-		noProvider().Write(w)
-		return
+// discover asks the provider for its addresses.
+func (p *provider) discover(ctx context.Context) (*endpoints, error) {
+	// The answer is for all users: the first one may leave.
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.client), askProvider)
+	defer cancel()
+	found, err := oidc.NewProvider(ctx, p.o.Issuer)
+	if err != nil {
+		return nil, fmt.Errorf("the console: the provider %s does not describe itself: %w", p.o.Issuer, err)
 	}
-	if !a.logins.limiter(source(r)).Allow() {
-		w.Header().Set("Retry-After", "10")
-		respond.Fail(w, http.StatusTooManyRequests, "there are too many logins", "wait some seconds and log in again")
-		return
-	}
-	cookie, l := a.oidc.begin()
-	a.setLoginCookie(w, cookie, int(pendingEnd/time.Second))
-	to := a.oidc.config.AuthCodeURL(l.state, oidc.Nonce(l.nonce), oauth2.S256ChallengeOption(l.verifier))
-	http.Redirect(w, r, to, http.StatusFound)
-}
-
-func noProvider() *respond.Error {
-	return respond.Problem(http.StatusNotFound, "the console has no provider of OpenID Connect", "see \"login\" of api/session")
-}
-
-// serveOIDCCallback ends a login that the provider has answered.
-func (a *Access) serveOIDCCallback(w http.ResponseWriter, r *http.Request) {
-	if a.oidc == nil {
-		noProvider().Write(w)
-		return
-	}
-	list, q := r.CookiesNamed(a.loginCookie()), r.URL.Query()
-	if len(list) != 1 {
-		respond.Fail(w, http.StatusBadRequest, "this browser has not begun a login", "open the console and log in")
-		return
-	}
-	a.setLoginCookie(w, "", -1)
-	l, ok := a.oidc.take(list[0].Value)
-	if !ok || q.Get("state") != l.state {
-		respond.Fail(w, http.StatusBadRequest, "the login is over, or is not the one of this browser", "open the console and log in")
-		return
-	}
-	if q.Get("error") != "" || q.Get("code") == "" {
-		respond.Fail(w, http.StatusUnauthorized, "the provider has refused the login", "ask the administrator of the provider")
-		return
-	}
-	u, p := a.oidc.user(r.Context(), q.Get("code"), l)
-	if p != nil {
-		p.Write(w)
-		return
-	}
-	a.begin(w, r, u, "")
-	// A redirect would belong to the navigation that began at the provider, and browsers leave out
-	// strict cookies in one. A page that leads on begins another one.
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Write([]byte("<!doctype html><meta http-equiv=refresh content=\"0;url=../../\"><title>Anser</title><a href=\"../../\">Console</a>"))
+	return &endpoints{
+		config: oauth2.Config{
+			ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: p.o.Redirect,
+			Scopes: []string{oidc.ScopeOpenID, "profile", "email"},
+		},
+		verifier: found.Verifier(&oidc.Config{ClientID: p.o.ClientID}), provider: found,
+	}, nil
 }
 
 // user exchanges a code for the user.
-func (p *provider) user(ctx context.Context, code string, l pending) (User, *respond.Error) {
+func (p *provider) user(ctx context.Context, at *endpoints, code string, l pending) (User, *respond.Error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), askProvider)
 	defer cancel()
 	refused := respond.Problem(http.StatusUnauthorized, "the provider has not confirmed the login", "log in again")
-	token, err := p.config.Exchange(ctx, code, oauth2.VerifierOption(l.verifier))
+	token, err := at.config.Exchange(ctx, code, oauth2.VerifierOption(l.verifier))
 	if err != nil {
+		if _, answered := errors.AsType[*oauth2.RetrieveError](err); !answered {
+			return User{}, p.silent()
+		}
 		return User{}, refused
 	}
 	raw, _ := token.Extra("id_token").(string)
-	id, err := p.verifier.Verify(ctx, raw)
-	if err != nil || id.Nonce != l.nonce {
+	id, err := at.verifier.Verify(ctx, raw)
+	if err != nil || id.Subject == "" || !hmac.Equal([]byte(id.Nonce), []byte(l.nonce)) {
 		return User{}, refused
 	}
 	var claims map[string]any
 	if id.Claims(&claims) != nil {
 		return User{}, refused
+	}
+	if err := p.complete(ctx, at, token, id.Subject, claims); err != nil {
+		return User{}, respond.Problem(http.StatusBadGateway, fmt.Sprintf("the provider %s has confirmed the login, and does not say more about the user", p.o.Issuer), "log in again; if it stays so, ask the administrator of the provider")
 	}
 	u := User{Name: id.Subject, Role: p.o.role(claims)}
 	// Users may choose any other name that a provider tells.
@@ -199,8 +145,8 @@ func (p *provider) user(ctx context.Context, code string, l pending) (User, *res
 			u.Name = email
 		}
 	}
-	if checkName(u.Name) != nil {
-		return User{}, refused
+	if err := checkName(u.Name); err != nil {
+		return User{}, respond.Problem(http.StatusUnauthorized, "the provider gives the user a name that the console does not take: "+err.Error(), "ask the administrator of the provider")
 	}
 	if u.Role == 0 {
 		return User{}, respond.Problem(http.StatusForbidden, u.Name+" has no role in the console", "ask an administrator for a group with one")
@@ -208,14 +154,49 @@ func (p *provider) user(ctx context.Context, code string, l pending) (User, *res
 	return u, nil
 }
 
+// complete adds the claims that a provider does not put into the token of a login: those about the
+// address and the name of a user are at an endpoint of their own, as section 5.4 of OpenID Connect
+// Core 1.0 says, and with some providers the groups are, too.
+func (p *provider) complete(ctx context.Context, at *endpoints, token *oauth2.Token, subject string, claims map[string]any) error {
+	_, groups := claims[p.o.claim()]
+	_, email := claims["email"]
+	if groups && email || at.provider.UserInfoEndpoint() == "" {
+		return nil
+	}
+	info, err := at.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if err != nil {
+		return err
+	}
+	if info.Subject != subject {
+		return errors.New("the claims are about another user")
+	}
+	var more map[string]any
+	if err := info.Claims(&more); err != nil {
+		return err
+	}
+	if !email { // the two belong together
+		delete(claims, "email_verified")
+	}
+	for name, value := range more {
+		if _, ok := claims[name]; !ok && (name != "email_verified" || !email) {
+			claims[name] = value
+		}
+	}
+	return nil
+}
+
+// silent is the problem of a provider that does not answer.
+func (p *provider) silent() *respond.Error {
+	return respond.Problem(http.StatusBadGateway, fmt.Sprintf("the provider %s does not answer", p.o.Issuer), "try again in some seconds, or log in with a name and a password if the console has users of its own")
+}
+
+// claim returns the name of the claim with the groups.
+func (o *OIDCOptions) claim() string { return cmp.Or(o.Claim, "groups") }
+
 // role returns the role for the groups in the claims.
 func (o *OIDCOptions) role(claims map[string]any) Role {
-	name := o.Claim
-	if name == "" {
-		name = "groups"
-	}
 	role := o.Role
-	switch groups := claims[name].(type) {
+	switch groups := claims[o.claim()].(type) {
 	case string:
 		role = max(role, o.Roles[groups])
 	case []any:

@@ -27,9 +27,20 @@ type issuer struct {
 	claims    map[string]any  // of the user, and what overrides the others
 	challenge string
 	nonce     string
+	down      bool // RoundTrip fails
+	asked     int  // codes that RoundTrip was asked for
 }
 
 func startIssuer(t *testing.T) *issuer {
+	t.Helper()
+	i := newIssuer(t)
+	i.Server = httptest.NewServer(i.Config.Handler)
+	t.Cleanup(i.Close)
+	return i
+}
+
+// newIssuer returns one that does not listen yet.
+func newIssuer(t *testing.T) *issuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -63,8 +74,7 @@ func startIssuer(t *testing.T) *issuer {
 		}
 		answer(w, map[string]any{"access_token": "x", "token_type": "Bearer", "id_token": i.token(t)})
 	})
-	i.Server = httptest.NewServer(mux)
-	t.Cleanup(i.Close)
+	i.Server = &httptest.Server{Config: &http.Server{Handler: mux}}
 	return i
 }
 
@@ -152,6 +162,7 @@ func TestRefusedByOpenIDConnect(t *testing.T) {
 		"another nonce":    {map[string]any{"groups": "ops", "nonce": "x"}, i.key, 401},
 		"expired":          {map[string]any{"groups": "ops", "exp": time.Now().Add(-time.Hour).Unix()}, i.key, 401},
 		"another key":      {map[string]any{"groups": "ops"}, other, 401},
+		"no subject":       {map[string]any{"groups": "ops", "sub": nil, "email": "ada@example.org", "email_verified": true}, i.key, 401},
 		"no name":          {map[string]any{"groups": "ops", "sub": "a\x1bb"}, i.key, 401},
 	} {
 		t.Run(name, func(t *testing.T) {

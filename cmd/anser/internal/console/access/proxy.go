@@ -3,11 +3,10 @@ package access
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
-	"unicode"
+	"time"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 )
@@ -50,23 +49,21 @@ func isHeader(name string) bool {
 	})
 }
 
-// maxName is the maximum length of the name of a user, in bytes.
-const maxName = 200
+// ProxyBound is how long a request may be open if a proxy logs users in: the console does not learn
+// of a logout, and the next request has the user and the role anew. Pages open their streams again.
+const ProxyBound = time.Minute
 
 // user returns the user that the proxy names.
 func (o *ProxyOptions) user(r *http.Request) (User, *respond.Error) {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	from, err := netip.ParseAddr(host)
-	trusted := false
-	for _, p := range o.From {
-		trusted = trusted || err == nil && p.Contains(from.Unmap())
-	}
-	if !trusted {
+	if !within(o.From, peer(r)) {
 		return User{}, respond.Problem(http.StatusForbidden, "the request does not come from the proxy that logs users in", "use the address of the proxy")
 	}
 	names := r.Header.Values(o.Header)
-	if len(names) != 1 || checkName(names[0]) != nil {
+	if len(names) != 1 || checkForm(names[0]) != nil {
 		return User{}, respond.Problem(http.StatusUnauthorized, "the proxy names no user in "+o.Header, "log in at the proxy")
+	}
+	if err := checkName(names[0]); err != nil {
+		return User{}, respond.Problem(http.StatusForbidden, "the proxy gives the user a name that the console does not take: "+err.Error(), "ask the administrator of the proxy")
 	}
 	u := User{Name: names[0], Role: o.Role}
 	if roles := r.Header.Values(o.Roles); o.Roles != "" && len(roles) > 0 {
@@ -78,11 +75,4 @@ func (o *ProxyOptions) user(r *http.Request) (User, *respond.Error) {
 		return User{}, respond.Problem(http.StatusForbidden, u.Name+" has no role in the console", "the proxy says it in "+o.Roles)
 	}
 	return u, nil
-}
-
-func checkName(name string) error {
-	if name == "" || len(name) > maxName || strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
-		return fmt.Errorf("%.40q is no name of a user: use 1 to %d printable characters", name, maxName)
-	}
-	return nil
 }

@@ -42,8 +42,10 @@ type state struct {
 	Changes bool   `json:"changes"`
 	May     []Role `json:"may"` // the roles in which the viewer can act now
 	// ReadOnly says why the console changes nothing for anybody; empty means that it does.
-	ReadOnly string    `json:"read_only,omitempty"`
-	LogIn    *request  `json:"log_in,omitempty"`  // begins a session
+	ReadOnly string   `json:"read_only,omitempty"`
+	LogIn    *request `json:"log_in,omitempty"` // begins a session
+	// Provider begins a session at the provider, if users can log in there as well.
+	Provider *request  `json:"log_in_provider,omitempty"`
 	LogOut   *request  `json:"log_out,omitempty"` // ends the session
 	Version  string    `json:"version"`
 	Started  time.Time `json:"started"`
@@ -61,10 +63,12 @@ func (a *Access) logIn() *request {
 	case Local:
 		return &request{http.MethodPost, "api/login"}
 	case OIDC:
-		return &request{http.MethodGet, "api/oidc/login"}
+		return atProvider()
 	}
 	return nil
 }
+
+func atProvider() *request { return &request{http.MethodGet, "api/oidc/login"} }
 
 // serveSession describes the viewer. Without a session the fields of the user are empty.
 func (a *Access) serveSession(w http.ResponseWriter, r *http.Request) {
@@ -81,6 +85,9 @@ func (a *Access) serveSession(w http.ResponseWriter, r *http.Request) {
 				s.May = append(s.May, role)
 			}
 		}
+	}
+	if a.users != nil && a.oidc != nil {
+		s.Provider = atProvider()
 	}
 	if who.session != nil {
 		s.LogOut = &request{http.MethodPost, "api/logout"}
@@ -103,8 +110,8 @@ func (a *Access) serveLogin(w http.ResponseWriter, r *http.Request) {
 		respond.Fail(w, http.StatusBadRequest, "the login cannot be read", `send {"user":"…","password":"…"} as application/json`)
 		return
 	}
-	browser := a.browser(r, q.User)
-	done, ok := a.logins.begin(r, browser)
+	browser := a.browser(r, ofUser(q.User))
+	done, ok := a.logins.begin(r.Context(), a.source(r), browser)
 	if !ok {
 		w.Header().Set("Retry-After", "10")
 		respond.Fail(w, http.StatusTooManyRequests, "there are too many logins", "wait some seconds and log in again")
@@ -117,7 +124,7 @@ func (a *Access) serveLogin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.begin(w, r, User{account.Name, account.Role}, account.stamp())
-	a.know(w, browser, account.Name)
+	a.know(w, browser, ofUser(account.Name))
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -61,7 +61,12 @@ type bubble struct {
 
 func newBubble(t *testing.T) (*bubble, *access.Access) {
 	t.Helper()
-	a, err := access.New(t.Context(), access.Options{Users: accesstest.Users(t)})
+	return bubbleWith(t, access.Options{Users: accesstest.Users(t)})
+}
+
+func bubbleWith(t *testing.T, o access.Options) (*bubble, *access.Access) {
+	t.Helper()
+	a, err := access.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,11 +79,15 @@ func newBubble(t *testing.T) (*bubble, *access.Access) {
 	return b, a
 }
 
-func (b *bubble) send(method, path, body, cookie, from string) *httptest.ResponseRecorder {
+// send makes a request; header has names and values in turns.
+func (b *bubble) send(method, path, body, cookie, from string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(b.t.Context(), method, "http://localhost"+path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	if cookie != "" {
 		r.Header.Set("Cookie", cookie)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
 	}
 	r.RemoteAddr = from + ":1234"
 	w := httptest.NewRecorder()

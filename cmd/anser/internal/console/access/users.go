@@ -69,6 +69,11 @@ func (u *Users) readLocked() error {
 	if err != nil {
 		return err
 	}
+	for _, a := range list {
+		if err := checkName(a.Name); err != nil {
+			return fmt.Errorf("the users of the console: %w, after \"anser console user remove '%s' --users %s\"", err, a.Name, u.file)
+		}
+	}
 	if u.decoy, err = decoy(u.decoy, list); err != nil {
 		return err
 	}
@@ -114,7 +119,7 @@ func readAccounts(file string) ([]account, error) {
 		return nil, fmt.Errorf("the users of the console: %s has %d users: at most %d", file, len(doc.Users), maxUsers)
 	}
 	for i, a := range doc.Users {
-		if err := checkName(a.Name); err != nil {
+		if err := checkForm(a.Name); err != nil {
 			return nil, fmt.Errorf("the users of the console: %s: %w", file, err)
 		}
 		if _, err := bcrypt.Cost([]byte(a.Hash)); err != nil || a.Role == 0 {
@@ -153,6 +158,12 @@ func (u *Users) find(name string) (account, bool) {
 		}
 	}
 	return account{}, false
+}
+
+// has reports whether there is a user with a name.
+func (u *Users) has(name string) bool {
+	_, ok := u.find(name)
+	return ok
 }
 
 // List returns the users, sorted by their names.

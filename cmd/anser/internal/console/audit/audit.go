@@ -26,6 +26,7 @@ type Entry struct {
 	Sequence uint64    `json:"sequence"` // from 1, without gaps
 	Time     time.Time `json:"time"`
 	User     string    `json:"user"`
+	Self     bool      `json:"self,omitempty"` // the console has made the change on its own
 	Role     string    `json:"role,omitempty"`
 	Remote   string    `json:"remote,omitempty"` // address of the user
 	Action   string    `json:"action"`           // such as "rules" or "canary"
@@ -191,36 +192,6 @@ func (e Entry) hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Read returns up to n entries, the last one first: those before a sequence, or the latest ones if
-// it is 0. It reads the whole file.
-func (l *Log) Read(before uint64, n int) ([]Entry, error) {
-	f, err := os.Open(l.path)
-	if err != nil {
-		return nil, fmt.Errorf("the audit log: %w", err)
-	}
-	defer f.Close()
-	l.mu.Lock()
-	size := l.size
-	l.mu.Unlock()
-	n = min(max(n, 0), MaxRead)
-	out := []Entry{}
-	_, err = entries(io.LimitReader(f, size), func(e Entry) error {
-		if n == 0 || before > 0 && e.Sequence >= before {
-			return nil
-		}
-		if len(out) == n {
-			copy(out, out[1:])
-			out = out[:n-1]
-		}
-		out = append(out, e)
-		return nil
-	})
-	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
-		out[i], out[j] = out[j], out[i]
-	}
-	return out, err
-}
-
 // entries calls f for each line, and returns the size of the rest without an end of line.
 func entries(r io.Reader, f func(Entry) error) (rest int, err error) {
 	b := bufio.NewReaderSize(r, maxLine)
@@ -234,15 +205,23 @@ func entries(r io.Reader, f func(Entry) error) (rest int, err error) {
 		case err != nil:
 			return 0, err
 		}
-		var e Entry
-		if err := json.Unmarshal(line, &e); err != nil {
+		e, err := parse(line)
+		if err != nil {
 			return 0, fmt.Errorf("line %d is no entry: %w", n, err)
-		}
-		if written, err := json.Marshal(e); err != nil || !bytes.Equal(append(written, '\n'), line) {
-			return 0, fmt.Errorf("line %d is no entry: Add writes it in another way", n)
 		}
 		if err := f(e); err != nil {
 			return 0, fmt.Errorf("line %d: %w", n, err)
 		}
 	}
+}
+
+// parse returns the entry in a line with its end.
+func parse(line []byte) (e Entry, err error) {
+	if err := json.Unmarshal(line, &e); err != nil {
+		return e, err
+	}
+	if written, err := json.Marshal(e); err != nil || !bytes.Equal(append(written, '\n'), line) {
+		return e, errors.New("Add writes it in another way")
+	}
+	return e, nil
 }

@@ -2,11 +2,13 @@ package change_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/change"
 	"github.com/anser-rpc/anser/cmd/anser/internal/operate"
 	"github.com/anser-rpc/anser/registry"
@@ -119,8 +121,11 @@ func TestCanaryReturns(t *testing.T) {
 				t.Errorf("because %s; the share is %v", got.Why, s.share(t))
 			}
 			d, err := route.Load(t.Context(), s.registry, "arith")
-			if err != nil || d.Author != change.Self || !strings.Contains(d.Comment, want) {
+			if err != nil || d.Author != access.Console || !strings.Contains(d.Comment, want) {
 				t.Errorf("by %s: %s, %v", d.Author, d.Comment, err)
+			}
+			if data, err := os.ReadFile(next.log); err != nil || !strings.Contains(string(data), `"user":"console","self":true,"action":"canary"`) {
+				t.Errorf("the audit log does not say that the console did it: %s, %v", data, err)
 			}
 		})
 	}

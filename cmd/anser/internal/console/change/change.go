@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -222,7 +223,7 @@ func (c *Changes) make(r *http.Request, p *plan) (any, error) {
 // begin records that a change begins.
 func (c *Changes) begin(r *http.Request, e audit.Entry) (audit.Entry, error) {
 	u := access.From(r.Context())
-	e.User, e.Role, e.Remote, e.Outcome = u.Name, u.Role.String(), r.RemoteAddr, audit.Begun
+	e.User, e.Role, e.Remote, e.Outcome = u.Name, u.Role.String(), c.d.Access.Remote(r), audit.Begun
 	return c.record(e)
 }
 
@@ -309,12 +310,19 @@ func asMistake(err error) error {
 const auditPage = 100
 
 func (c *Changes) readAudit(_ http.ResponseWriter, r *http.Request) (any, error) {
-	before := uint64(0)
-	if text := r.URL.Query().Get("before"); text != "" && json.Unmarshal([]byte(text), &before) != nil {
-		return nil, mistake("before=%q is no number of an entry", text)
+	var before uint64 // 0 is the end
+	if text := r.URL.Query().Get("before"); text != "" {
+		var err error
+		if before, err = strconv.ParseUint(text, 10, 64); err != nil || before == 0 {
+			return nil, mistake("before=%.40q is no number of an entry", text)
+		}
 	}
 	if c.d.Log == nil {
 		return []audit.Entry{}, nil
 	}
-	return c.d.Log.Read(before, auditPage)
+	list, err := c.d.Log.Read(before, auditPage)
+	if err != nil {
+		return nil, respond.Problem(http.StatusInternalServerError, err.Error(), "check the file with \"anser console audit\"")
+	}
+	return list, nil
 }

@@ -87,7 +87,6 @@ func TestChangesAfterTheSession(t *testing.T) {
 			{"POST", "/api/canary", `{"service":"arith","version":"2.0","share":10,"bounds":{"errors":0.1}}`},
 			{"POST", "/api/faultinjection", `{"service":"arith","share":10,"code":"internal","until":"` + soon() + `"}`},
 			{"POST", "/api/call", `{"service":"arith","method":"Arith.Echo"}`},
-			{"POST", "/api/call/stream", `{"service":"arith","method":"Arith.Talk"}`},
 		} {
 			rest = append(rest, v.begin(q.method, q.path, q.body))
 		}
@@ -103,5 +102,64 @@ func TestChangesAfterTheSession(t *testing.T) {
 	}
 	if sum, err := audit.Verify(s.log, ""); err != nil || sum.Entries != 0 {
 		t.Errorf("the audit log: %+v, %v", sum, err)
+	}
+}
+
+// Streams that wait for their viewer, or for its first line, end with the session.
+func TestStreamsEndWithTheSession(t *testing.T) {
+	reg := registry.NewMemory()
+	serve(t, reg, "one", "1.0")
+	awaitInstances(t, reg, 1)
+	s := start(t, reg, access.Options{Users: accesstest.Users(t)})
+	v := s.viewer("operate")
+	type stream struct {
+		send   *io.PipeWriter
+		answer chan *http.Response
+	}
+	open := func(first string) stream {
+		body, send := io.Pipe()
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/api/call/stream", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-CSRF-Token", v.csrf)
+		st := stream{send, make(chan *http.Response, 1)}
+		t.Cleanup(func() { send.Close() })
+		go func() {
+			defer close(st.answer)
+			answer, err := v.Do(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			st.answer <- answer
+		}()
+		if first != "" {
+			if _, err := io.WriteString(send, first); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return st
+	}
+	talks := open(`{"service":"arith","method":"Arith.Talk"}{"Text":"hello"}`)
+	answer := <-talks.answer
+	lines := bufio.NewReader(answer.Body)
+	defer answer.Body.Close()
+	if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "hello") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	waits := open(" ")
+	eventually(t, "both streams are open", func() bool { return v.site.open.Load() >= 2 })
+	v.expect(204, "POST", "/api/logout", "", nil)
+	rest, err := io.ReadAll(lines) // it ends, although the viewer has not closed its side
+	if err != nil || !strings.Contains(string(rest), `"end"`) {
+		t.Errorf("the open stream: %q, %v", rest, err)
+	}
+	if answer := <-waits.answer; answer != nil {
+		answer.Body.Close()
+		if answer.StatusCode != 401 {
+			t.Errorf("the stream that had no first line: %d", answer.StatusCode)
+		}
 	}
 }

@@ -42,9 +42,16 @@ func (c *Changes) serveStream(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	control.EnableFullDuplex()           //nits:ignore errcheck HTTP/2 has no other way
 	control.SetReadDeadline(time.Time{}) //nits:ignore errcheck messages may come late; tests have writers without deadlines
+	// The end of the session ends a wait for a message, too.
+	stop := context.AfterFunc(r.Context(), func() { control.SetReadDeadline(time.Now()) }) //nits:ignore errcheck as above
+	defer stop()
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxMessages))
 	var q callRequest
 	if err := body.Decode(&q); err != nil {
+		if over := c.over(r); over != nil {
+			asProblem(over).Write(w)
+			return
+		}
 		mistake("the first line cannot be read: %v", err).Write(w)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
 	"github.com/anser-rpc/anser/cmd/anser/internal/operate"
 	"github.com/anser-rpc/anser/registry"
@@ -17,8 +18,6 @@ const (
 	tolerated  = 3 // looks in a row at which a bound may be passed
 	fewCalls   = 1 // a second: fewer say nothing
 	blindFor   = time.Minute
-	// Self is the author of what the console does on its own.
-	Self = "console"
 )
 
 // watched is what a console remembers of a canary.
@@ -165,7 +164,7 @@ func (c *Changes) raise(ctx context.Context, q *canary, now time.Time) bool {
 	if err != nil || next == nil {
 		return true
 	}
-	c.alone(next.Service, next.String(), func() error { return c.setShare(ctx, next, next.Share, Self, next.String()) })
+	c.alone(next.Service, next.String(), func() error { return c.setShare(ctx, next, next.Share, access.Console, next.String()) })
 	return true
 }
 
@@ -175,16 +174,16 @@ func (c *Changes) conclude(ctx context.Context, q *canary, state, why string) {
 	if state == returned {
 		text = "the canary was taken back: " + why
 	}
-	c.alone(q.Service, text, func() error { return c.endCanary(ctx, q, state, Self, why) })
+	c.alone(q.Service, text, func() error { return c.endCanary(ctx, q, state, access.Console, why) })
 }
 
 // alone makes a change that no user has asked for.
 func (c *Changes) alone(service, text string, do func() error) {
-	begun, lost := c.d.Log.Add(audit.Entry{User: Self, Action: "canary", Service: service, Text: text, Outcome: audit.Begun})
+	begun, lost := c.d.Log.Add(audit.Entry{User: access.Console, Self: true, Action: "canary", Service: service, Text: text, Outcome: audit.Begun})
 	err := do()
 	if lost == nil {
 		c.end(begun, "canary", err) //nits:ignore errcheck the change is made, and there is no user to tell
 	} else if err == nil {
-		c.d.Note("canary", service, "", text+"; the audit log does not have it: "+lost.Error(), Self)
+		c.d.Note("canary", service, "", text+"; the audit log does not have it: "+lost.Error(), access.Console)
 	}
 }

@@ -3,6 +3,7 @@ package events
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -123,8 +124,12 @@ func Event(name string, data []byte) []byte {
 	return b.Bytes()
 }
 
-// Serve sends the first events, and then those of the viewer until it ends, the request is done, or
-// closed is closed. It calls still now and then while the viewer is there.
+// again tells a browser to ask for the events again, soon: its request has reached its deadline.
+var again = append([]byte("retry: 100\n"), Event("again", []byte(`{}`))...)
+
+// Serve sends the first events, and then those of the viewer until it ends or the request is done.
+// At the deadline of the request, if it has one, it asks the viewer to come back. It calls still
+// now and then while the viewer is there.
 func (v *Viewer) Serve(w http.ResponseWriter, r *http.Request, still func(), first ...[]byte) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -157,6 +162,9 @@ func (v *Viewer) Serve(w http.ResponseWriter, r *http.Request, still func(), fir
 		case <-v.done:
 			return
 		case <-r.Context().Done():
+			if errors.Is(r.Context().Err(), context.DeadlineExceeded) {
+				send(again)
+			}
 			return
 		}
 	}

@@ -43,6 +43,24 @@ func TestServe(t *testing.T) {
 	})
 }
 
+// At the deadline of its request a viewer is asked to come back.
+func TestServeUntilTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h events.Hub
+		v, err := h.Join("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		w := httptest.NewRecorder()
+		v.Serve(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil), func() {})
+		if want := "retry: 100\nevent: again\ndata: {}\n\n"; w.Body.String() != want {
+			t.Errorf("%q, want %q", w.Body, want)
+		}
+	})
+}
+
 // A viewer that does not read ends, and does not hold the others.
 func TestSlowViewer(t *testing.T) {
 	var h events.Hub

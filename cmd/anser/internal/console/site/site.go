@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"sync"
 	"time"
@@ -51,11 +52,13 @@ type Options struct {
 	BodyWithin time.Duration
 }
 
-// Access is how users log in: at most one of the fields is set.
+// Access is how users log in: Users and OIDC may both be set, and Proxy alone.
 type Access struct {
 	Users string // file
 	OIDC  *access.OIDCOptions
 	Proxy *access.ProxyOptions
+	// Trusted are the addresses of proxies in front that log no users in.
+	Trusted []netip.Prefix
 }
 
 // Registry is a registry that the console shows.
@@ -119,10 +122,10 @@ func Open(ctx context.Context, o Options) (_ *Site, err error) {
 		return nil, err
 	}
 	s.server = newServer(s.console, cmp.Or(o.BodyWithin, bodyWithin))
-	s.url = "http://" + s.l.Addr().String() + "/"
+	s.url = "http://" + reachable(s.l.Addr()) + "/"
 	if s.files != nil {
 		s.server.TLSConfig = s.files.Server("h2", "http/1.1")
-		s.url = "https://" + s.l.Addr().String() + "/"
+		s.url = "https://" + reachable(s.l.Addr()) + "/"
 	}
 	return s, nil
 }
@@ -189,8 +192,30 @@ func (s *Site) build(o Options) (err error) {
 	return err
 }
 
-// URL returns where the console listens, as a URL.
+// URL returns where the console listens, as a URL that this machine can open.
 func (s *Site) URL() string { return s.url }
+
+// Everywhere reports whether the console listens on all addresses of the machine, of which URL
+// names one.
+func (s *Site) Everywhere() bool { return everywhere(s.l.Addr()) }
+
+func everywhere(a net.Addr) bool {
+	at, ok := a.(*net.TCPAddr)
+	return ok && at.IP.IsUnspecified()
+}
+
+// reachable returns the address of a listener, or localhost for all addresses of the machine: no
+// browser opens 0.0.0.0 or [::] everywhere.
+func reachable(a net.Addr) string {
+	if !everywhere(a) {
+		return a.String()
+	}
+	_, port, _ := net.SplitHostPort(a.String())
+	return net.JoinHostPort("localhost", port)
+}
+
+// ProviderTrouble returns why users cannot log in at the provider of OpenID Connect now, or nil.
+func (s *Site) ProviderTrouble() error { return s.access.ProviderTrouble() }
 
 // Patterns returns the patterns of all routes, as http.ServeMux takes them.
 func (s *Site) Patterns() []string { return s.console.Patterns() }
@@ -243,7 +268,7 @@ func (o *Options) check() (public bool, err error) {
 		return false, err
 	}
 	login := o.Access.Users != "" || o.Access.OIDC != nil || o.Access.Proxy != nil
-	public = !loopback || o.Access.Proxy != nil || at != nil && !accept.IsLoopback(at.Hostname())
+	public = !loopback || o.Access.Proxy != nil || len(o.Access.Trusted) > 0 || at != nil && !accept.IsLoopback(at.Hostname())
 	switch {
 	case !loopback && !login:
 		return public, fmt.Errorf("the console on %q: other machines reach the address, and the console has no login: use a loopback address "+
@@ -274,7 +299,7 @@ func (o *Options) reachedAt() (*url.URL, error) {
 
 // access returns the options of the guard.
 func (o *Options) access(public bool) access.Options {
-	out := access.Options{Users: o.Access.Users, OIDC: o.Access.OIDC, Proxy: o.Access.Proxy, Public: public, Version: o.Version, Secure: o.Certificate != ""}
+	out := access.Options{Users: o.Access.Users, OIDC: o.Access.OIDC, Proxy: o.Access.Proxy, Trusted: o.Access.Trusted, Public: public, Version: o.Version, Secure: o.Certificate != ""}
 	switch {
 	case o.Audit == "":
 		out.ReadOnly = "start the console with --audit FILE, which records changes"

@@ -16,6 +16,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access/accesstest"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/site"
 	"github.com/anser-rpc/anser/registry"
 )
@@ -162,6 +163,7 @@ func TestRolesOfAllRoutes(t *testing.T) {
 		"GET /api/oidc/callback": {404, 404, 404, 404},
 
 		"POST /api/instances":                {401, 403, 400, 400},
+		"GET /api/ruleschema":                {401, 200, 200, 200},
 		"GET /api/rules/{service}":           {401, 200, 200, 200},
 		"GET /api/rules/{service}/history":   {401, 200, 200, 200},
 		"POST /api/rules/{service}/check":    {401, 400, 400, 400},
@@ -180,8 +182,8 @@ func TestRolesOfAllRoutes(t *testing.T) {
 		"POST /api/call/stream":              {401, 403, 400, 400},
 		"GET /api/audit":                     {401, 200, 200, 200},
 	}
-	users := accesstest.Users(t)
-	s := open(t, site.Options{Access: site.Access{Users: users}, Audit: filepath.Join(t.TempDir(), "audit.jsonl"), Arena: "none.html"})
+	users, log := accesstest.Users(t), filepath.Join(t.TempDir(), "audit.jsonl")
+	s := open(t, site.Options{Access: site.Access{Users: users}, Audit: log, Arena: "none.html"})
 	readOnly := open(t, site.Options{Access: site.Access{Users: users}})
 	seen := make(map[string]bool)
 	for i, user := range []string{"", "look", "operate", "administer"} {
@@ -242,6 +244,9 @@ func TestRolesOfAllRoutes(t *testing.T) {
 			t.Errorf("there is no route %q", pattern)
 		}
 	}
+	if sum, err := audit.Verify(log, ""); err != nil || sum.Entries != 0 {
+		t.Errorf("requests that were refused are in the audit log: %+v, %v", sum, err)
+	}
 }
 
 // The page can be read without a session, and a colleague's link leads to it.
@@ -290,10 +295,12 @@ func TestWithoutLogin(t *testing.T) {
 	}
 }
 
+func proxyOnThisMachine() *access.ProxyOptions {
+	return &access.ProxyOptions{Header: "X-User", Role: access.Operate, From: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
+}
+
 func TestProxyInFront(t *testing.T) {
-	o := site.Options{Audit: filepath.Join(t.TempDir(), "audit.jsonl"), Access: site.Access{Proxy: &access.ProxyOptions{
-		Header: "X-User", Role: access.Operate, From: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-	}}}
+	o := site.Options{Audit: filepath.Join(t.TempDir(), "audit.jsonl"), Access: site.Access{Proxy: proxyOnThisMachine()}}
 	b := newBrowser(t, open(t, o).URL())
 	if status, text, _ := b.send("GET", "/", ""); status != 401 {
 		t.Errorf("the page without a user: %d %s", status, text)
@@ -315,7 +322,7 @@ func TestOptionsThatDoNotFit(t *testing.T) {
 		"must be recorded":    {Listen: "127.0.0.1:0", AllowChanges: true},
 		"is no URL for":       {Listen: "127.0.0.1:0", URL: "console.example.org"},
 		"no login: use a loo": {Listen: "127.0.0.1:0", URL: "https://console.example.org/"},
-		"more than one way":   {Listen: "127.0.0.1:0", Access: site.Access{Users: users, Proxy: proxy}},
+		"logs users in, and":  {Listen: "127.0.0.1:0", Access: site.Access{Users: users, Proxy: proxy}},
 		"listen on":           {Listen: "127.0.0.1:x"},
 	} {
 		s, err := site.Open(t.Context(), o)

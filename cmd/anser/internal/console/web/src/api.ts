@@ -220,6 +220,7 @@ export interface Session {
 	changes: boolean;
 	read_only?: string; // why nobody may change anything
 	log_in?: { method: string; path: string };
+	log_in_provider?: { method: string; path: string }; // if users can log in there as well
 	version: string;
 	started: string;
 }

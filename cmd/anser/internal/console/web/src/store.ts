@@ -94,7 +94,15 @@ function open(): void {
 	s.addEventListener("ping", () => {
 		heard = Date.now();
 	});
+	let again = false; // the console ends the stream, and the browser opens it anew
+	s.addEventListener("again", () => {
+		again = true;
+	});
 	s.onerror = () => {
+		if (again && s.readyState === EventSource.CONNECTING) {
+			again = false;
+			return;
+		}
 		lose();
 		refreshSession().then(() => loggedOut() && s.close()); // the session may have ended
 		if (s.readyState === EventSource.CLOSED) setTimeout(() => source === s && open(), 2_000);

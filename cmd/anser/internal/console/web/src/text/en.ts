@@ -354,6 +354,7 @@ const words = {
 
 	logIn: "Log in",
 	logInAt: "Log in with the provider",
+	itself: "on its own",
 	logInProxy: "The proxy in front of the console must log you in: open the console through it.",
 	logOut: "Log out",
 	user: "User",

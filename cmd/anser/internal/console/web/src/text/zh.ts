@@ -350,6 +350,7 @@ export const zh: Text = {
 
 	logIn: "登录",
 	logInAt: "前往身份提供方登录",
+	itself: "自动",
 	logInProxy: "需要由控制台前面的代理登录：请通过代理打开控制台。",
 	logOut: "退出登录",
 	user: "用户",

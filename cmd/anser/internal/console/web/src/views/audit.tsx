@@ -10,6 +10,7 @@ interface Entry {
 	sequence: number;
 	time: string;
 	user: string;
+	self?: boolean; // the console has made the change on its own
 	role?: string;
 	remote?: string;
 	action: string;
@@ -33,7 +34,7 @@ export function Audit() {
 	const shown = list.filter((e) => e.outcome !== "begun" || !ended.has(e.sequence));
 	const columns: Column<Entry>[] = [
 		{ id: "time", title: t.time, cell: (e) => clock(e.time), sort: (e) => e.sequence },
-		{ id: "user", title: t.by, cell: (e) => <span title={e.remote}>{e.user} <span className="dim">{e.role}</span></span>, sort: (e) => e.user },
+		{ id: "user", title: t.by, cell: (e) => <span title={e.remote}>{e.user} <span className="dim">{e.self ? t.itself : e.role}</span></span>, sort: (e) => e.user },
 		{ id: "action", title: t.what, cell: (e) => e.action, sort: (e) => e.action },
 		{ id: "service", title: t.service, cell: (e) => (e.service ? <ServiceLink name={e.service} /> : ""), sort: (e) => e.service ?? "" },
 		{ id: "subject", title: t.instance, cell: (e) => e.subject ?? "", sort: (e) => e.subject ?? "" },

@@ -29,6 +29,7 @@ export function Login({ again }: { again: () => void }) {
 			<Field label={t.user}><input autoComplete="username" required autoFocus value={user} onChange={(e) => setUser(e.target.value)} /></Field>
 			<Field label={t.password}><input type="password" autoComplete="current-password" required value={password} onChange={(e) => setPassword(e.target.value)} /></Field>
 			<button type="submit" className="main" disabled={doing.busy}>{t.logIn}</button>
+			{session?.log_in_provider ? <p><a className="button" href={session.log_in_provider.path}>{t.logInAt}</a></p> : null}
 			{doing.error instanceof ApiError ? <Outcome of={doing} /> : null}
 		</form>
 	);
