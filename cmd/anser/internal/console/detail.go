@@ -204,7 +204,7 @@ func (s *snapshot) trace(id string) []model.Call {
 // maxFound is the number of results of a search, of each kind.
 const maxFound = 20
 
-// search finds services, instances and methods whose names contain a text.
+// search finds services, folders, methods and instances whose names contain a text.
 func (s *snapshot) search(text string) []model.Found {
 	text = strings.ToLower(text)
 	found := map[string][]model.Found{}
@@ -216,6 +216,9 @@ func (s *snapshot) search(text string) []model.Found {
 	for _, name := range slices.Sorted(maps.Keys(s.services)) {
 		v, at := s.services[name], "/services/"+escape(name)
 		add("service", name, at)
+		for _, folder := range v.folders() {
+			add("folder", name+": "+folder, "/files/"+escape(name)+"?name="+escape(folder))
+		}
 		for _, method := range slices.Sorted(maps.Keys(v.methods)) {
 			add("method", method, at+"/methods/"+escape(method))
 		}
@@ -223,5 +226,5 @@ func (s *snapshot) search(text string) []model.Found {
 			add("instance", in.ID, at+"?tab=instances&instance="+escape(in.ID))
 		}
 	}
-	return append(append(append([]model.Found{}, found["service"]...), found["method"]...), found["instance"]...)
+	return slices.Concat([]model.Found{}, found["service"], found["folder"], found["method"], found["instance"])
 }

@@ -247,6 +247,13 @@ func TestRoles(t *testing.T) {
 		"POST /api/call":                     {401, 403, 400, 400},
 		"POST /api/call/stream":              {401, 403, 400, 400},
 		"GET /api/audit":                     {401, 200, 200, 200},
+
+		"GET /api/files/{service}":                   {401, 404, 404, 404}, // there is no instance
+		"GET /api/files/{service}/{name}":            {401, 404, 404, 404},
+		"GET /api/files/{service}/{name}/stat":       {401, 400, 400, 400}, // there is no path
+		"GET /api/files/{service}/{name}/content":    {401, 403, 400, 400},
+		"PUT /api/files/{service}/{name}/content":    {401, 403, 415, 415},
+		"DELETE /api/files/{service}/{name}/content": {401, 403, 400, 400},
 	}
 	for i, user := range []string{"", "look", "operate", "administer"} {
 		v, beyond := s.viewer(user), readOnly.viewer(user)
@@ -256,11 +263,11 @@ func TestRoles(t *testing.T) {
 				t.Errorf("the route %q has no row", route)
 			}
 			method, path, _ := strings.Cut(route, " ")
-			path = strings.NewReplacer("{service}", "none", "{method}", "None.Call").Replace(path)
+			path = strings.NewReplacer("{service}", "none", "{method}", "None.Call", "{name}", "None").Replace(path)
 			if got, text := v.send(method, path, ""); got != statuses[i] {
 				t.Errorf("%s by %q: %d %s, want %d", route, user, got, text, statuses[i])
 			}
-			changes := statuses[0] == 401 && statuses[1] == 403
+			changes := statuses[0] == 401 && statuses[1] == 403 && method != "GET" // which reads a file
 			if got, text := beyond.send(method, path, ""); changes && user != "" && (got != 403) {
 				t.Errorf("%s by %q, read-only: %d %s", route, user, got, text)
 			}

@@ -173,6 +173,7 @@ func TestRolesOfAllRoutes(t *testing.T) {
 		"GET /api/connections":  {401, 404, 404, 404},
 		"GET /api/events":       {401, 200, 200, 200},
 		"GET /api/arena":        {401, 200, 200, 200},
+		"GET /api/files":        {401, 200, 200, 200},
 
 		"GET /api/services/{service}":                  {401, 404, 404, 404},
 		"GET /api/services/{service}/methods/{method}": {401, 404, 404, 404},
@@ -202,6 +203,13 @@ func TestRolesOfAllRoutes(t *testing.T) {
 		"POST /api/call":                     {401, 403, 400, 400},
 		"POST /api/call/stream":              {401, 403, 400, 400},
 		"GET /api/audit":                     {401, 200, 200, 200},
+
+		"GET /api/files/{service}":                   {401, 404, 404, 404}, // there is no instance
+		"GET /api/files/{service}/{name}":            {401, 404, 404, 404},
+		"GET /api/files/{service}/{name}/stat":       {401, 400, 400, 400}, // there is no path
+		"GET /api/files/{service}/{name}/content":    {401, 403, 400, 400},
+		"PUT /api/files/{service}/{name}/content":    {401, 403, 415, 415},
+		"DELETE /api/files/{service}/{name}/content": {401, 403, 400, 400},
 	}
 	users := usersFile(t)
 	s := open(t, site.Options{Access: site.Access{Users: users}, Audit: filepath.Join(t.TempDir(), "audit.jsonl"), Arena: "../../../../../arena/results/report.html"})
@@ -226,7 +234,7 @@ func TestRolesOfAllRoutes(t *testing.T) {
 			if pattern == "POST /api/logout" {
 				continue // at last
 			}
-			path = strings.NewReplacer("{service}", "none", "{method}", "None.Call").Replace(path)
+			path = strings.NewReplacer("{service}", "none", "{method}", "None.Call", "{name}", "None").Replace(path)
 			status, text, answer := b.send(method, path, "")
 			if status != statuses[i] {
 				t.Errorf("%s of %q: %d %s, want %d", pattern, user, status, text, statuses[i])
@@ -236,7 +244,7 @@ func TestRolesOfAllRoutes(t *testing.T) {
 			}
 			// What operators may do and others may not, changes something.
 			status, text, _ = beyond.send(method, path, "")
-			if changes := statuses[1] == 403 && statuses[2] != 403; changes && user != "" && status != 403 {
+			if changes := statuses[1] == 403 && statuses[2] != 403 && method != "GET"; changes && user != "" && status != 403 {
 				t.Errorf("%s of %q, read-only: %d %s", pattern, user, status, text)
 			}
 			if user != "" && method != "GET" && method != "HEAD" {
