@@ -129,6 +129,7 @@ func newInstance(s streams) *cobra.Command {
 	c.Flags().StringVar(&o.Service, "service", "", "name of the service")
 	c.Flags().StringVar(&o.ID, "id", "", "name of the instance")
 	c.Flags().StringVar(&o.Record, "record", "", "folder of its recording")
+	c.Flags().StringVar(&o.Files, "files", "", "folder that posts serves")
 	c.Flags().StringVar(&o.Version, "version", "", "version of the instance")
 	c.Flags().StringVar(&o.Registry, "registry", "", "registry to register with")
 	return c
