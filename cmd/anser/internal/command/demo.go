@@ -29,7 +29,7 @@ announced, and its effect is reported at the end. No call fails.
   outage   the registry goes away and comes back
 
   arith  Arith.Add, Arith.Mul
-  posts  Posts.Query
+  posts  Posts.Query, and a folder of files
   front  Front.Page, which calls the two others
 
 A stock server of rpcx (Prices.Of), and a stock client of rpcx that calls arith through the gateway,

@@ -31,7 +31,7 @@ func (s *snapshot) instancesOf(service string) []model.Instance {
 func (s *snapshot) service(v *serviceView) *model.ServiceDetail {
 	d := &model.ServiceDetail{
 		Service: v.Service, Instances: s.instancesOf(v.Name), Methods: []model.Method{}, Callers: []model.Edge{}, Callees: []model.Edge{},
-		Contracts: []model.Contract{}, Changes: []model.Change{}, Rules: model.RulesState{Version: v.Rules, Trouble: v.trouble},
+		Contracts: []model.Contract{}, Changes: []model.Change{}, Rules: model.RulesState{Version: v.Rules, Trouble: v.trouble}, Folders: v.folders(),
 	}
 	if v.state != nil && v.state.Rules.Trouble != "" {
 		d.Rules.Trouble = v.state.Rules.Trouble

@@ -21,7 +21,8 @@ func (s *snapshot) folders() []model.Folder {
 	return out
 }
 
-func (v *serviceView) folders() (names []string) {
+func (v *serviceView) folders() []string {
+	names := []string{}
 	ops := make(map[string]map[string]bool) // whether it is a stream, by name and method
 	for name, m := range v.methods {
 		if len(m.served) == 0 {

@@ -180,6 +180,7 @@ type ServiceDetail struct {
 	Rules     RulesState `json:"rules"`
 	Contracts []Contract `json:"contracts"`
 	Changes   []Change   `json:"changes"`
+	Folders   []string   `json:"folders"` // of files that the service seems to serve
 }
 
 // InstanceFigures are the calls of one method that an instance serves.
