@@ -226,5 +226,9 @@ func (s *snapshot) search(text string) []model.Found {
 			add("instance", in.ID, at+"?tab=instances&instance="+escape(in.ID))
 		}
 	}
-	return slices.Concat([]model.Found{}, found["service"], found["folder"], found["method"], found["instance"])
+	out := []model.Found{}
+	for _, kind := range []string{"service", "folder", "method", "instance"} {
+		out = append(out, found[kind]...)
+	}
+	return out
 }

@@ -62,7 +62,9 @@ export default function Palette({ close }: { close: () => void }) {
 		close();
 		e.run();
 	};
-	useEffect(() => document.getElementById(id + chosen)?.scrollIntoView({ block: "nearest" }), [chosen]);
+	useEffect(() => {
+		document.getElementById(id + chosen)?.scrollIntoView({ block: "nearest" }); // newer browsers return a promise, which is no clean-up
+	}, [chosen]);
 	return (
 		<dialog ref={dialog} className="palette" aria-label={t.searchWhat} onClose={close} onClick={(e) => e.target === dialog.current && close()}>
 			<div className="ask">
