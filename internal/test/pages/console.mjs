@@ -3,6 +3,7 @@
 // machine that does much else.
 import assert from "node:assert/strict";
 import { createConnection, createServer } from "node:net";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const patience = 120_000;
@@ -49,7 +50,9 @@ export function consoleTests(test, visit, system, look) {
 		const [host, port] = system.registry.replace("etcd://", "").split(":");
 		cable = new Cable(host, port);
 		const registry = "etcd://" + (await cable.listen());
-		args = () => ["console", "--registry", registry, "--listen", address ? address.replace("http://", "") : "127.0.0.1:0", "--audit", join(system.folder, "audit.jsonl"), system.sites.callers];
+		const report = join(system.folder, "arena.html");
+		await writeFile(report, "<!doctype html><title>Arena</title><h1>The arena</h1>");
+		args = () => ["console", "--registry", registry, "--listen", address ? address.replace("http://", "") : "127.0.0.1:0", "--audit", join(system.folder, "audit.jsonl"), "--arena", report, system.sites.callers];
 		await open();
 	};
 	const timed = async (t, what, f) => {
@@ -213,6 +216,95 @@ export function consoleTests(test, visit, system, look) {
 		await page.waitForSelector(".advice:has-text('metadata')");
 		assert.match(await page.textContent(".advice"), /: user$/);
 	}));
+
+	test("files of a service are shown, sent, fetched and removed", async (t) => {
+		await setUp();
+		const { page, wrong } = await visit(t, { site: "operate", path: "/#/services/posts", ready: ".head a:has-text('Files: File')" }, look);
+		await page.click(".head a:has-text('Files: File')");
+		await page.click("tbody a:has-text('reports')");
+		await page.click("tbody a:has-text('2026')");
+		await page.waitForSelector("tbody tr:has-text('november.csv')");
+		const link = page.url(); // shows the same to a colleague
+		await page.reload();
+		await page.waitForSelector("tbody tr:has-text('october.csv')");
+		assert.equal(page.url(), link);
+		await page.fill(".filter", "NOVEMBER");
+		await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 1);
+		await page.fill(".filter", "none of them");
+		await page.waitForSelector(".empty:has-text('No name contains')");
+		await page.fill(".filter", "");
+
+		const fetched = async (name) => {
+			const [download] = await Promise.all([page.waitForEvent("download"), page.click(`tbody tr:has-text('${name}') a[download]`)]);
+			assert.equal(download.suggestedFilename(), name);
+			return readFile(await download.path());
+		};
+		assert.match(String(await fetched("november.csv")), /^day,posts\n1,/);
+
+		// A large file and one with a hostile name, into a folder that is not there yet.
+		const hostile = "<img src=x onerror=alert(1)>.html", large = Buffer.alloc(8 << 20, "a");
+		const upload = async (...files) => {
+			await page.locator("button", { hasText: "Upload files" }).click();
+			await page.getByLabel("Reason").fill("a test");
+			await page.setInputFiles(".dialog input[type=file]", files.map(([name, buffer]) => ({ name, mimeType: "text/html", buffer })));
+		};
+		await upload(["large.bin", large], [hostile, Buffer.from("<script>alert(2)</script>")]);
+		await page.getByLabel("Into the folder").fill("reports/2026/new");
+		await page.click(".dialog button.main");
+		await page.waitForFunction(() => document.querySelectorAll(".uploads .mark.good").length === 2);
+		await page.keyboard.press("Escape");
+		await page.click("tbody a:has-text('new')");
+		await page.waitForSelector("tbody tr:has-text('large.bin')");
+		assert.ok(large.equals(await fetched("large.bin")));
+		assert.equal(await page.locator("img, [onerror]").count(), 0);
+		// As a page of its own it is saved, too, and not shown.
+		const [saved] = await Promise.all([page.waitForEvent("download"), page.evaluate(() => { location.href = [...document.querySelectorAll("a[download]")].find((a) => a.href.includes("img")).href; })]);
+		assert.match(saved.suggestedFilename(), /html$/);
+
+		// A file that exists is replaced when the viewer says so.
+		await upload(["large.bin", Buffer.from("small")]);
+		await page.click(".dialog button.main");
+		await page.click(".uploads button:has-text('Replace')");
+		await page.waitForSelector(".uploads .mark.good");
+		await page.keyboard.press("Escape");
+		await page.waitForSelector("tbody tr:has-text('5 B')");
+
+		for (const name of ["large.bin", "img src"]) {
+			await page.click(`tbody tr:has-text('${name}') button:has-text('Remove')`);
+			await page.click(".dialog button.main");
+			await page.waitForSelector(".dialog", { state: "detached" });
+		}
+		await page.waitForSelector(".empty:has-text('This folder is empty.')");
+		await page.goto(address + "/#/audit");
+		await page.waitForSelector("tbody tr:has-text('upload file'):has-text('reports/2026/new/large.bin'):has-text('a test')");
+		await page.goto(address + "/#/files/posts?path=nowhere");
+		await page.waitForSelector(".trouble:has-text('nowhere')");
+		assert.deepEqual(wrong.filter((w) => !/404/.test(w)), []);
+	});
+
+	test("the search finds folders, and the report of the arena has a tab of its own", async (t) => {
+		await setUp();
+		const { page, wrong } = await visit(t, { site: "operate", path: "/#/", ready: ".rail a[href='api/arena']" }, look);
+		await page.keyboard.press("Control+k");
+		await page.fill(".palette input", "posts: f");
+		await page.waitForSelector(".palette li[aria-selected=true]:has-text('posts: File')");
+		await page.keyboard.press("Enter");
+		await page.waitForSelector("tbody tr:has-text('readme.txt')");
+		for (const open of [
+			() => page.click(".rail a[href='api/arena']"),
+			async () => {
+				await page.keyboard.press("Control+k");
+				await page.fill(".palette input", "arena");
+				await page.waitForSelector(".palette li[aria-selected=true]:has-text('Arena')");
+				await page.keyboard.press("Enter");
+			},
+		]) {
+			const [tab] = await Promise.all([page.context().waitForEvent("page"), open()]);
+			await tab.waitForSelector("h1:has-text('The arena')");
+			await tab.close();
+		}
+		assert.deepEqual(wrong, []);
+	});
 
 	test("a canary whose bound is passed returns, and the page shows it", async (t) => {
 		await setUp();

@@ -70,6 +70,17 @@ export const places = [
 	{ name: "console: changes", site: "console", path: "/#/changes", ready: ".changes, .empty" },
 	{ name: "console: registries", site: "console", path: "/#/registries", ready: "tbody tr" },
 	{ name: "console: connections", site: "console", path: "/#/connections?service=arith", ready: "section:nth-of-type(2) tbody tr" },
+	{ name: "console: services with files", site: "console", path: "/#/files", ready: "tbody tr:has-text('posts')" },
+	{ name: "console: files", site: "console", path: "/#/files/posts?path=reports/2026", ready: "tbody tr:has-text('november.csv')", picture: "console-files", size: [1360, 520] },
+	{
+		name: "console: upload", site: "console", path: "/#/files/posts", ready: "tbody tr",
+		prepare: async (page) => {
+			await page.locator("button", { hasText: "Upload files" }).click();
+			await page.setInputFiles(".dialog input[type=file]", [{ name: "readme.txt", mimeType: "text/plain", buffer: Buffer.from("x") }]);
+			await page.click(".dialog button.main");
+			await page.waitForSelector(".dialog .mark.warn"); // it exists already
+		},
+	},
 	{
 		name: "console: search", site: "console", path: "/#/", ready: ".node.t-good",
 		prepare: async (page) => {

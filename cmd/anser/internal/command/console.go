@@ -45,7 +45,8 @@ processes, which instances announce with the tag "admin", once a second while a 
 seconds otherwise, and keeps an hour in memory. An ADDRESS is an admin page that no instance announces, such as that of
 a process that only calls. A page that needs a token gets the one in $` + adminTokenVariable + `.
 
-With --audit, users can change instances, rules, canaries and faults, and call methods; the file records all of it.
+With --audit, users can change instances, rules, canaries, faults and files of services, and call methods; the file records
+all of it.
 
 Without a login the console answers only this machine. A login is a file of users (--users, see "anser console user
 add"), a provider of OpenID Connect (--oidc-issuer; its secret comes from --oidc-secret-file or $` + oidcSecretVariable + `), or both, or
@@ -72,7 +73,7 @@ Exit codes: 0 interrupted; 1 the console failed; 2 wrong use.`),
 	fs.StringVar(&f.cert, "tls-cert", "", "PEM file with the certificate of the console; it is read again when it changes")
 	fs.StringVar(&f.key, "tls-key", "", "PEM file with its key")
 	fs.StringVar(&f.metrics, "prometheus", "", "URL of a Prometheus with the history before the last hour; its token is in $"+prometheusTokenVariable)
-	fs.StringVar(&f.arena, "arena", "", "file with the report of the arena, in HTML, which the console shows too")
+	fs.StringVar(&f.arena, "arena", "", "file with the report of the arena, in HTML, to which the page leads; it must be there at the start")
 	fs.StringArrayVar(&f.also, "also", nil, "URL of a further registry whose services are shown; those of --registry alone are changed")
 	f.login.add(c)
 	return c

@@ -29,7 +29,7 @@ announced, and its effect is reported at the end. No call fails.
   outage   the registry goes away and comes back
 
   arith  Arith.Add, Arith.Mul
-  posts  Posts.Query
+  posts  Posts.Query, and a folder of files
   front  Front.Page, which calls the two others
 
 A stock server of rpcx (Prices.Of), and a stock client of rpcx that calls arith through the gateway,
@@ -129,6 +129,7 @@ func newInstance(s streams) *cobra.Command {
 	c.Flags().StringVar(&o.Service, "service", "", "name of the service")
 	c.Flags().StringVar(&o.ID, "id", "", "name of the instance")
 	c.Flags().StringVar(&o.Record, "record", "", "folder of its recording")
+	c.Flags().StringVar(&o.Files, "files", "", "folder that posts serves")
 	c.Flags().StringVar(&o.Version, "version", "", "version of the instance")
 	c.Flags().StringVar(&o.Registry, "registry", "", "registry to register with")
 	return c

@@ -141,6 +141,9 @@ func TestSystem(t *testing.T) {
 		if found := get[[]model.Found](t, s, "/api/search?q=items.g"); len(found) == 0 || found[0].Kind != "method" {
 			t.Errorf("%+v", found)
 		}
+		if found := get[json.RawMessage](t, s, "/api/search?q=nothing+has+this+name"); string(found) != "[]" {
+			t.Errorf("what is not there is %s", found)
+		}
 		if trace := get[[]model.Call](t, s, "/api/trace?id=00000000000000000000000000000001"); len(trace) != 4 {
 			t.Errorf("%d calls of a trace", len(trace))
 		}

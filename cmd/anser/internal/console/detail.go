@@ -31,7 +31,7 @@ func (s *snapshot) instancesOf(service string) []model.Instance {
 func (s *snapshot) service(v *serviceView) *model.ServiceDetail {
 	d := &model.ServiceDetail{
 		Service: v.Service, Instances: s.instancesOf(v.Name), Methods: []model.Method{}, Callers: []model.Edge{}, Callees: []model.Edge{},
-		Contracts: []model.Contract{}, Changes: []model.Change{}, Rules: model.RulesState{Version: v.Rules, Trouble: v.trouble},
+		Contracts: []model.Contract{}, Changes: []model.Change{}, Rules: model.RulesState{Version: v.Rules, Trouble: v.trouble}, Folders: v.folders(),
 	}
 	if v.state != nil && v.state.Rules.Trouble != "" {
 		d.Rules.Trouble = v.state.Rules.Trouble
@@ -204,7 +204,7 @@ func (s *snapshot) trace(id string) []model.Call {
 // maxFound is the number of results of a search, of each kind.
 const maxFound = 20
 
-// search finds services, instances and methods whose names contain a text.
+// search finds services, folders, methods and instances whose names contain a text.
 func (s *snapshot) search(text string) []model.Found {
 	text = strings.ToLower(text)
 	found := map[string][]model.Found{}
@@ -216,6 +216,9 @@ func (s *snapshot) search(text string) []model.Found {
 	for _, name := range slices.Sorted(maps.Keys(s.services)) {
 		v, at := s.services[name], "/services/"+escape(name)
 		add("service", name, at)
+		for _, folder := range v.folders() {
+			add("folder", name+": "+folder, "/files/"+escape(name)+"?name="+escape(folder))
+		}
 		for _, method := range slices.Sorted(maps.Keys(v.methods)) {
 			add("method", method, at+"/methods/"+escape(method))
 		}
@@ -223,5 +226,9 @@ func (s *snapshot) search(text string) []model.Found {
 			add("instance", in.ID, at+"?tab=instances&instance="+escape(in.ID))
 		}
 	}
-	return append(append(append([]model.Found{}, found["service"]...), found["method"]...), found["instance"]...)
+	out := []model.Found{}
+	for _, kind := range []string{"service", "folder", "method", "instance"} {
+		out = append(out, found[kind]...)
+	}
+	return out
 }

@@ -57,6 +57,7 @@ func (c *Console) routes() {
 		return s.trace(id), nil
 	}))
 	look("GET /api/search", c.cached(func(s *snapshot, r *http.Request) (any, *respond.Error) { return s.search(r.URL.Query().Get("q")), nil }))
+	look("GET /api/files", c.cached(func(s *snapshot, _ *http.Request) (any, *respond.Error) { return s.folders(), nil }))
 	look("GET /api/changes", c.serveChanges)
 	look("GET /api/history", c.serveHistory)
 	look("GET /api/history/heat", c.serveHistory)

@@ -82,6 +82,10 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	if o.Record == "" {
 		o.Record = filepath.Join(dir, "calls")
 	}
+	files := filepath.Join(dir, "files")
+	if err := writeFiles(files); err != nil {
+		return Summary{}, err
+	}
 	store, err := startStore(ctx, o)
 	if err != nil {
 		return Summary{}, err
@@ -96,7 +100,7 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	defer func() { err = errors.Join(err, reg.Close()) }()
 	d := &demo{o: o, url: "etcd://" + endpoint, rules: reg, store: store, figures: newFigures(), events: make(chan Event, 16)}
 	d.health = &health{tell: d.tell}
-	d.fleet = newFleet(d.url, o.Record, reg, d.tell)
+	d.fleet = newFleet(d.url, o.Record, files, reg, d.tell)
 	self := watchOptions{service: "demo", id: "demo", listen: usualPage, failed: d.lost}
 	if d.watched, err = watch(self, admin.Handle(targetsPath, prometheus.Targets(reg))); err != nil {
 		return Summary{}, err

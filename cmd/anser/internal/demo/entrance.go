@@ -25,7 +25,7 @@ type entrance struct {
 // openEntrance listens on o.Serve, or elsewhere. The text says where.
 func openEntrance(r registry.Resolver, calls anser.Option, o Options) (e *entrance, text string, err error) {
 	quiet := slog.New(slog.DiscardHandler)
-	config := &gateway.Config{MCP: &gateway.MCP{Allow: []string{"*", "!" + string(Slow)}}}
+	config := &gateway.Config{MCP: &gateway.MCP{Allow: []string{"*", "!" + string(Slow), "!File.*"}}}
 	g, err := gateway.New(config, gateway.Options{
 		Registry: r, Logger: quiet, Look: entranceLook, Tools: o.Tools, Server: []anser.ServerOption{anser.NoSignals(), calls},
 		Dial: []anser.DialOption{calls},

@@ -38,6 +38,7 @@ type instance struct {
 type fleet struct {
 	url       string
 	calls     string // folder of the recordings
+	files     string // folder that posts serves
 	reg       registry.Registry
 	tell      func(Event)
 	group     *child.Group
@@ -55,9 +56,9 @@ type fleet struct {
 	restarted int
 }
 
-func newFleet(url, calls string, reg registry.Registry, tell func(Event)) *fleet {
+func newFleet(url, calls, files string, reg registry.Registry, tell func(Event)) *fleet {
 	f := &fleet{
-		url: url, calls: calls, reg: reg, tell: tell, group: child.NewGroup(),
+		url: url, calls: calls, files: files, reg: reg, tell: tell, group: child.NewGroup(),
 		listed: make(map[string]string), leaving: make(map[*child.Child]bool), changed: make(chan struct{}),
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
@@ -122,7 +123,7 @@ func (f *fleet) changedLocked() {
 // launch starts a process for the instance and waits until it serves.
 func (f *fleet) launch(ctx context.Context, in *instance) error {
 	fail := func(err error) error { return fmt.Errorf("instance %s: %w", in.id, err) }
-	process, err := f.group.Start(InstanceOptions{in.service, in.id, in.version, f.url, filepath.Join(f.calls, in.id)}.args()...)
+	process, err := f.group.Start(InstanceOptions{in.service, in.id, in.version, f.url, filepath.Join(f.calls, in.id), f.files}.args()...)
 	if err != nil {
 		return fail(err)
 	}

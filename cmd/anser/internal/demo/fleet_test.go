@@ -9,7 +9,7 @@ import (
 
 // A canary is listed with the other instances of its service, and leaves no trace.
 func TestFleetCanary(t *testing.T) {
-	f := newFleet("", "", nil, nil)
+	f := newFleet("", "", "", nil, nil)
 	defer f.close()
 	ids := func() (all string) {
 		for _, in := range f.instances {
@@ -30,7 +30,7 @@ func TestFleetCanary(t *testing.T) {
 
 // mark has no effect on a process that has ended by itself.
 func TestMark(t *testing.T) {
-	f := newFleet("", "", nil, nil)
+	f := newFleet("", "", "", nil, nil)
 	defer f.close()
 	in := f.instances[0]
 	if f.mark(in, frozen); in.state != frozen {

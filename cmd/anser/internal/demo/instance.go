@@ -27,10 +27,11 @@ const InstanceCommand = "demo-instance"
 type InstanceOptions struct {
 	Service, ID, Version, Registry string
 	Record                         string // folder of its recording
+	Files                          string // folder that posts serves; "": none
 }
 
 func (o InstanceOptions) args() []string {
-	return []string{InstanceCommand, "--service", o.Service, "--id", o.ID, "--version", o.Version, "--registry", o.Registry, "--record", o.Record}
+	return []string{InstanceCommand, "--service", o.Service, "--id", o.ID, "--version", o.Version, "--registry", o.Registry, "--record", o.Record, "--files", o.Files}
 }
 
 // ready is an instance's report to its parent.
@@ -81,6 +82,11 @@ func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, er
 		return err
 	}
 	defer func() { err = errors.Join(err, closer()) }()
+	closeFiles, err := serveFiles(server, o.Service, o.Files)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeFiles()) }()
 	l, err := server.Listen("127.0.0.1:0")
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func TestInstanceEndsWithoutRegistry(t *testing.T) {
 	var log strings.Builder
 	ended := make(chan error, 1)
 	go func() {
-		o := InstanceOptions{"arith", "arith-1", usualVersion, "etcd://" + s.member.Endpoint(), filepath.Join(t.TempDir(), "calls")}
+		o := InstanceOptions{"arith", "arith-1", usualVersion, "etcd://" + s.member.Endpoint(), filepath.Join(t.TempDir(), "calls"), ""}
 		ended <- ServeInstance(ctx, o, in, out, &log)
 	}()
 	if _, err := bufio.NewReader(said).ReadString('\n'); err != nil {

@@ -23,7 +23,7 @@ type Role uint8
 // The roles.
 const (
 	Look       Role = iota + 1 // read everything but the users
-	Operate                    // change instances, rules, canaries and faults, and call methods
+	Operate                    // change instances, rules, canaries, faults and files, read files, and call methods
 	Administer                 // see the users
 )
 

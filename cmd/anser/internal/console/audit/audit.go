@@ -31,7 +31,7 @@ type Entry struct {
 	Remote   string    `json:"remote,omitempty"` // address of the user
 	Action   string    `json:"action"`           // such as "rules" or "canary"
 	Service  string    `json:"service,omitempty"`
-	Subject  string    `json:"subject,omitempty"` // an instance or a method
+	Subject  string    `json:"subject,omitempty"` // an instance, a method or a file
 	Text     string    `json:"text,omitempty"`
 	Reason   string    `json:"reason,omitempty"` // that the user gave
 	Outcome  string    `json:"outcome"`          // "begun", "done" or "failed"

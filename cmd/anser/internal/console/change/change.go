@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -56,7 +57,10 @@ type Figures struct {
 }
 
 // Changes has the routes. Its methods are safe for concurrent use.
-type Changes struct{ d Deps }
+type Changes struct {
+	d         Deps
+	transfers atomic.Int64 // that run
+}
 
 // New returns the routes.
 func New(d Deps) (*Changes, error) {
@@ -69,7 +73,7 @@ func New(d Deps) (*Changes, error) {
 	if d.Target == nil {
 		d.Target = func(service string) string { return service }
 	}
-	return &Changes{d}, nil
+	return &Changes{d: d}, nil
 }
 
 // Routes returns the handlers by their patterns of http.ServeMux.
@@ -94,6 +98,13 @@ func (c *Changes) Routes() map[string]http.Handler {
 		"POST /api/call":                     c.changes(c.planCall),
 		"POST /api/call/stream":              c.d.Access.Wrap(http.HandlerFunc(c.serveStream), access.Operate),
 		"GET /api/audit":                     c.reads(c.readAudit),
+
+		"GET /api/files/{service}":                   c.reads(c.readFolders),
+		"GET /api/files/{service}/{name}":            c.reads(c.readFiles),
+		"GET /api/files/{service}/{name}/stat":       c.reads(c.readStat),
+		"GET /api/files/{service}/{name}/content":    c.d.Access.Wrap(http.HandlerFunc(c.serveDownload), access.Operate),
+		"PUT /api/files/{service}/{name}/content":    c.d.Access.Wrap(http.HandlerFunc(c.serveUpload), access.Operate),
+		"DELETE /api/files/{service}/{name}/content": c.changes(c.planRemoval),
 	}
 }
 

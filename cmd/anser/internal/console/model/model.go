@@ -180,6 +180,7 @@ type ServiceDetail struct {
 	Rules     RulesState `json:"rules"`
 	Contracts []Contract `json:"contracts"`
 	Changes   []Change   `json:"changes"`
+	Folders   []string   `json:"folders"` // of files that the service seems to serve
 }
 
 // InstanceFigures are the calls of one method that an instance serves.
@@ -286,9 +287,15 @@ type Gone struct {
 	Edges    [][2]string `json:"edges"` // from, to
 }
 
+// Folder is a folder of files that a service serves with package filetransfer.
+type Folder struct {
+	Service string `json:"service"`
+	Name    string `json:"name"` // before the dot of its methods
+}
+
 // Found is a result of a search.
 type Found struct {
-	Kind string `json:"kind"` // "service", "instance", "method" or "action"
+	Kind string `json:"kind"` // "service", "folder", "method" or "instance"
 	Name string `json:"name"`
 	URL  string `json:"url"` // path of the page that shows it
 }

@@ -35,6 +35,21 @@ func serveArena(who *access.Access, file string) http.Handler {
 	}), access.Look)
 }
 
+// checkArena returns an error if a file has no report.
+func checkArena(file string) error {
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return fmt.Errorf("--arena: %s is a folder: name the report in it, which \"go run ./arena report RESULTS --html FILE\" writes", file)
+	}
+	data, err := readArena(file)
+	if err == nil && len(data) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return fmt.Errorf("--arena: the report %s cannot be read: %w: name the file that \"go run ./arena report RESULTS --html FILE\" writes", file, err)
+	}
+	return nil
+}
+
 // readArena reads a report. Its errors are for viewers: they do not say where the file is.
 func readArena(file string) ([]byte, error) {
 	f, err := os.Open(file)

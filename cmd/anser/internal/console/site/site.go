@@ -110,6 +110,11 @@ func Open(ctx context.Context, o Options) (_ *Site, err error) {
 			return nil, &UsageError{fmt.Errorf("--prometheus: %w", err)}
 		}
 	}
+	if o.Arena != "" {
+		if err = checkArena(o.Arena); err != nil {
+			return nil, &UsageError{err}
+		}
+	}
 	if o.Audit != "" {
 		if s.log, err = audit.Open(o.Audit); err != nil {
 			return nil, err

@@ -61,6 +61,7 @@ export interface System {
 	services: Service[];
 	edges: Edge[];
 	changes: Change[];
+	arena?: boolean; // there is a report of the arena
 	long_history?: boolean; // there is more than an hour, from Prometheus
 }
 
@@ -122,6 +123,7 @@ export interface ServiceDetail {
 	rules: { version: number; trouble?: string };
 	contracts: { fingerprint: string; instances: number }[];
 	changes: Change[];
+	folders: string[]; // of files
 }
 
 export interface Attempt {

@@ -6,12 +6,12 @@ import { type Route, href, useRoute } from "./route";
 import { type Theme, setLanguage, setTheme, useSettings, useText } from "./settings";
 import { reconnect, useStore } from "./store";
 import { Icon, Wait } from "./ui";
-import { AuditPage, CallsPage, CanariesPage, ChangesPage, ConnectionsPage, InstancesView, LoginPage, Method, Overview, RegistriesPage, Service, ServicesPage, Trace } from "./views/pages";
+import { AuditPage, CallsPage, CanariesPage, ChangesPage, ConnectionsPage, FilesView, FoldersPage, InstancesView, LoginPage, Method, Overview, RegistriesPage, Service, ServicesPage, Trace } from "./views/pages";
 
 const search = () => import("./palette");
 const Palette = lazy(search);
 
-const pages = ["", "services", "instances", "calls", "changes", "registries", "connections", "canaries", "audit"] as const;
+const pages = ["", "services", "instances", "calls", "changes", "registries", "connections", "files", "canaries", "audit"] as const;
 
 const names: Record<string, "auditLog"> = { audit: "auditLog" };
 
@@ -28,6 +28,7 @@ function view({ path }: Route): ReactNode {
 		case "changes": return <ChangesPage />;
 		case "registries": return <RegistriesPage />;
 		case "connections": return <ConnectionsPage />;
+		case "files": return second === undefined ? <FoldersPage /> : <FilesView key={second} service={second} />;
 		case "canaries": return <CanariesPage />;
 		case "audit": return <AuditPage />;
 	}
@@ -43,6 +44,7 @@ export function App() {
 	const t = useText();
 	const route = useRoute();
 	const lost = useStore((s) => s.lost), loaded = useStore((s) => s.loaded);
+	const arena = useStore((s) => s.arena);
 	const viewer = useViewer(), out = needsLogin(viewer);
 	const [searching, setSearching] = useState(false);
 	const main = useRef<HTMLElement>(null);
@@ -84,6 +86,7 @@ export function App() {
 					const id = p || "overview", current = (route.path[0] ?? "") === p;
 					return <a key={id} href={href(p ? [p] : [])} aria-current={current ? "page" : undefined}><Icon name={id} /><span>{t[names[id] ?? (id as "overview")]}</span></a>;
 				})}
+				{arena ? <a href="api/arena" target="_blank" rel="noopener" title={t.arenaHint}><Icon name="arena" /><span>{t.arena}</span></a> : null}
 			</nav>
 			<main id="main" ref={main} tabIndex={-1}>
 				{lost && !out ? <Lost /> : null}

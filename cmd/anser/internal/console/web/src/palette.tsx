@@ -3,6 +3,7 @@ import { useEffect, useId, useRef, useState } from "react";
 import { type Found, ask, query } from "./api";
 import { go, href, hrefOf } from "./route";
 import { type Theme, setLanguage, setTheme, useSettings, useText } from "./settings";
+import { useStore } from "./store";
 import { Icon } from "./ui";
 
 interface Entry {
@@ -14,9 +15,11 @@ interface Entry {
 function useActions(): Entry[] {
 	const t = useText();
 	const { language } = useSettings();
-	const pages: [string, string[]][] = [[t.overview, []], ...(["services", "instances", "calls", "changes", "registries", "connections", "canaries"] as const).map((p): [string, string[]] => [t[p], [p]]), [t.auditLog, ["audit"]]];
+	const arena = useStore((s) => s.arena);
+	const pages: [string, string[]][] = [[t.overview, []], ...(["services", "instances", "calls", "changes", "registries", "connections", "files", "canaries"] as const).map((p): [string, string[]] => [t[p], [p]]), [t.auditLog, ["audit"]]];
 	return [
 		...pages.map(([name, path]) => ({ kind: "page", name, run: () => go(href(path)) })),
+		...(arena ? [{ kind: "page", name: t.arena, run: () => { open("api/arena", "_blank", "noopener"); } }] : []),
 		...(["system", "light", "dark"] as Theme[]).map((theme) => ({ kind: "action", name: t.useTheme(t.themes[theme]), run: () => setTheme(theme) })),
 		{ kind: "action", name: t.languageHint, run: () => setLanguage(language === "en" ? "zh" : "en") },
 	];
@@ -59,7 +62,9 @@ export default function Palette({ close }: { close: () => void }) {
 		close();
 		e.run();
 	};
-	useEffect(() => document.getElementById(id + chosen)?.scrollIntoView({ block: "nearest" }), [chosen]);
+	useEffect(() => {
+		document.getElementById(id + chosen)?.scrollIntoView({ block: "nearest" }); // newer browsers return a promise, which is no clean-up
+	}, [chosen]);
 	return (
 		<dialog ref={dialog} className="palette" aria-label={t.searchWhat} onClose={close} onClick={(e) => e.target === dialog.current && close()}>
 			<div className="ask">

@@ -12,6 +12,7 @@ export interface State {
 	services: ReadonlyMap<string, Service>;
 	edges: ReadonlyMap<string, Edge>;
 	changes: Change[];
+	arena: boolean; // there is a report of the arena
 	long: boolean; // there is more history than an hour
 	trails: ReadonlyMap<string, number[]>; // the last rates of services, the last one last
 }
@@ -25,7 +26,7 @@ export const edgeKey = (from: string, to: string): string => from + ">" + to;
 
 export const empty: State = {
 	loaded: false, lost: false, time: "", processes: { known: 0, read: 0, failed: [] }, registries: [],
-	services: new Map(), edges: new Map(), changes: [], long: false, trails: new Map(),
+	services: new Map(), edges: new Map(), changes: [], arena: false, long: false, trails: new Map(),
 };
 
 function trailsOf(before: ReadonlyMap<string, number[]>, services: ReadonlyMap<string, Service>): ReadonlyMap<string, number[]> {
@@ -39,7 +40,7 @@ export function begin(before: State, v: System): State {
 	const services = new Map(v.services.map((s) => [s.name, s]));
 	return {
 		loaded: true, lost: false, time: v.time, processes: v.processes, registries: v.registries, services,
-		edges: new Map(v.edges.map((e) => [edgeKey(e.from, e.to), e])), changes: v.changes, long: Boolean(v.long_history), trails: trailsOf(before.trails, services),
+		edges: new Map(v.edges.map((e) => [edgeKey(e.from, e.to), e])), changes: v.changes, arena: Boolean(v.arena), long: Boolean(v.long_history), trails: trailsOf(before.trails, services),
 	};
 }
 

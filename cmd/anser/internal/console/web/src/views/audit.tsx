@@ -37,7 +37,7 @@ export function Audit() {
 		{ id: "user", title: t.by, cell: (e) => <span title={e.remote}>{e.user} <span className="dim">{e.self ? t.itself : e.role}</span></span>, sort: (e) => e.user },
 		{ id: "action", title: t.what, cell: (e) => e.action, sort: (e) => e.action },
 		{ id: "service", title: t.service, cell: (e) => (e.service ? <ServiceLink name={e.service} /> : ""), sort: (e) => e.service ?? "" },
-		{ id: "subject", title: t.instance, cell: (e) => e.subject ?? "", sort: (e) => e.subject ?? "" },
+		{ id: "subject", title: t.subject, cell: (e) => e.subject ?? "", sort: (e) => e.subject ?? "" },
 		{ id: "outcome", title: t.result, cell: (e) => <Mark tone={e.outcome === "done" ? "good" : e.outcome === "failed" ? "bad" : "warn"}>{t.outcomes[e.outcome]}</Mark>, sort: (e) => e.outcome },
 		{ id: "text", title: t.message, kind: "text", cell: (e) => e.text ?? "" },
 		{ id: "reason", title: t.reason, kind: "text", cell: (e) => e.reason ?? "" },

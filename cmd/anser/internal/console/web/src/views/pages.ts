@@ -11,6 +11,8 @@ export const Trace = lazy(() => import("./trace").then((m) => ({ default: m.Trac
 export const ChangesPage = lazy(() => import("./changes").then((m) => ({ default: m.ChangesPage })));
 export const CanariesPage = lazy(() => import("../operate/canary").then((m) => ({ default: m.Canaries })));
 export const AuditPage = lazy(() => import("./audit").then((m) => ({ default: m.Audit })));
+export const FoldersPage = lazy(() => import("../files/browser").then((m) => ({ default: m.Folders })));
+export const FilesView = lazy(() => import("../files/browser").then((m) => ({ default: m.FilesPage })));
 export const LoginPage = lazy(() => import("./login").then((m) => ({ default: m.Login })));
 export const RegistriesPage = lazy(() => import("./registries").then((m) => ({ default: m.Registries })));
 export const ConnectionsPage = lazy(() => import("./connections").then((m) => ({ default: m.Connections })));

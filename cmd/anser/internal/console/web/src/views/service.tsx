@@ -7,7 +7,7 @@ import { bytes, clock, percent, rate, span } from "../format";
 import { href, useRoute } from "../route";
 import { useText } from "../settings";
 import { useApi } from "../store";
-import { Changes, type Column, InstanceState, Mark, Section, ServiceLink, ServiceState, Table, Tabs, Tiles, Wait, useRates } from "../ui";
+import { Changes, type Column, Icon, InstanceState, Mark, Section, ServiceLink, ServiceState, Table, Tabs, Tiles, Wait, useRates } from "../ui";
 import { CallTable, useCalls } from "./calls";
 
 const RulesTab = lazy(() => import("../operate/rules")), CanaryTab = lazy(() => import("../operate/canary")), TryTab = lazy(() => import("../operate/try")), InstanceDialog = lazy(() => import("../operate/instance"));
@@ -20,7 +20,7 @@ export function ServicePage({ name }: { name: string }) {
 	const s = d.service, tab = query.get("tab") ?? "";
 	return (
 		<>
-			<div className="head"><h1>{name}</h1><ServiceState s={s} /></div>
+			<div className="head"><h1>{name}</h1><ServiceState s={s} />{d.folders.map((f) => <a key={f} className="button small" href={href(["files", name], { name: f })}><Icon name="files" />{t.filesIn(f)}</a>)}</div>
 			{s.stale ? <p className="bad">{t.registryStale(clock(s.stale))}</p> : null}
 			{d.rules.trouble ? <p className="bad">{d.rules.trouble}</p> : null}
 			{d.contracts.length > 1 ? <p className="warn"><Mark tone="warn">{t.contractsDiffer}</Mark></p> : null}

@@ -1,0 +1,232 @@
+package change_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
+	"github.com/anser-rpc/anser/filetransfer"
+)
+
+// zeros are the bytes of a large file.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// growth returns the largest growth of the heap while f runs.
+func growth(f func()) (most int64) {
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	runtime.GC()
+	before := heap()
+	done, sampled := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(sampled)
+		for tick := time.Tick(5 * time.Millisecond); ; {
+			select {
+			case <-done:
+				return
+			case <-tick:
+				most = max(most, heap()-before)
+			}
+		}
+	}()
+	f()
+	close(done)
+	<-sampled
+	return most
+}
+
+// A file of any size passes through in blocks, in both directions.
+func TestLargeFile(t *testing.T) {
+	const size, most = 256 << 20, 32 << 20 // bytes of the file, and of the growth of the console, the service and the viewer
+	s, dir := files(t, access.Options{})
+	v := s.viewer("")
+	sum := sha256.New()
+	if _, err := io.CopyN(sum, zeros{}, size); err != nil {
+		t.Fatal(err)
+	}
+	want := hex.EncodeToString(sum.Sum(nil))
+	grown := growth(func() {
+		r, err := http.NewRequestWithContext(t.Context(), "PUT", s.URL+contentOf("large"), io.LimitReader(zeros{}, size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = size
+		var answer struct{ SHA256 string }
+		if status, text := v.do(r); status != 200 || json.Unmarshal([]byte(text), &answer) != nil || answer.SHA256 != want {
+			t.Errorf("the upload: %d %s", status, text)
+		}
+	})
+	if info, err := os.Stat(filepath.Join(dir, "large")); err != nil || info.Size() != size {
+		t.Fatalf("the file is %v, %v", info, err)
+	}
+	back := growth(func() {
+		answer, err := v.Get(s.URL + contentOf("large"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		sum.Reset()
+		if n, err := io.Copy(sum, answer.Body); n != size || err != nil || hex.EncodeToString(sum.Sum(nil)) != want {
+			t.Errorf("the download: %d bytes, %v", n, err)
+		}
+	})
+	t.Logf("the heap has grown by %d KiB and %d KiB", grown>>10, back>>10)
+	if grown > most || back > most {
+		t.Errorf("the heap has grown by %d and %d bytes", grown, back)
+	}
+}
+
+// An upload that does not end leaves what was there before, and nothing else.
+func TestFailedUploads(t *testing.T) {
+	file := accesstest.Users(t)
+	s, dir := files(t, access.Options{Users: file}, filetransfer.MaxSize(1<<20))
+	v := s.viewer("operate")
+	writeFile(t, dir, "kept", "before")
+	unchanged := func(what string) {
+		t.Helper()
+		eventually(t, what+" leaves nothing", func() bool { return strings.Join(namesIn(t, dir), " ") == "kept" })
+		if data, err := os.ReadFile(filepath.Join(dir, "kept")); err != nil || string(data) != "before" {
+			t.Errorf("%s: the file is %q, %v", what, data, err)
+		}
+	}
+	if status, text := v.put("kept", strings.Repeat("x", 1<<20+1), "&replace=1"); status != 507 || !strings.Contains(text, "limit") {
+		t.Errorf("a file that is too large for the service: %d %s", status, text)
+	}
+	unchanged("a file that is too large")
+	if status, text := v.put("x/../kept", "x", "&replace=1"); status != 400 {
+		t.Errorf("a path that is not allowed: %d %s", status, text)
+	}
+	if status, text := v.send("PUT", contentOf("kept")+"&replace=1", "{}"); status != 415 {
+		t.Errorf("a body of another type: %d %s", status, text)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "PUT", s.URL+contentOf("kept"), io.LimitReader(zeros{}, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, text := v.do(r); status != 411 {
+		t.Errorf("a body of unknown size: %d %s", status, text)
+	}
+	unchanged("what is refused")
+
+	// The viewer leaves in the middle.
+	v.half(t, "kept")
+	audited(t, v, 1, "ended after 10 of 1000 bytes")
+	unchanged("a viewer that leaves")
+
+	// The session ends in the middle.
+	reader, writer := io.Pipe()
+	r, err = http.NewRequestWithContext(t.Context(), "PUT", s.URL+contentOf("kept")+"&replace=1", reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ContentLength = 1000
+	r.Header.Set("Content-Type", "application/octet-stream")
+	r.Header.Set("X-CSRF-Token", v.csrf)
+	ended := make(chan error, 1)
+	go func() {
+		answer, err := v.Do(r)
+		if err == nil {
+			answer.Body.Close()
+			if answer.StatusCode != 408 {
+				err = fmt.Errorf("the status is %d", answer.StatusCode)
+			}
+		}
+		ended <- err
+	}()
+	if _, err := io.WriteString(writer, strings.Repeat("x", 10)); err != nil {
+		t.Fatal(err)
+	}
+	other := s.viewer("administer")
+	audited(t, other, 2, "")
+	v.expect(204, "POST", "/api/logout", "", nil)
+	audited(t, other, 2, "the session has ended")
+	writer.CloseWithError(io.ErrUnexpectedEOF)
+	<-ended // by the answer, or because the body failed
+	unchanged("a session that ends")
+}
+
+// half sends the beginning of an upload, and closes the connection.
+func (v *viewer) half(t *testing.T, path string) {
+	t.Helper()
+	host := strings.TrimPrefix(v.site.URL, "http://")
+	c, err := net.Dial("tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	u, err := http.NewRequest("GET", v.site.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie := v.Jar.Cookies(u.URL)[0]
+	fmt.Fprintf(c, "PUT %s&replace=1 HTTP/1.1\r\nHost: %s\r\nCookie: %s\r\nX-CSRF-Token: %s\r\nContent-Type: application/octet-stream\r\nContent-Length: 1000\r\n\r\n%s",
+		contentOf(path), host, cookie, v.csrf, strings.Repeat("x", 10))
+	audited(t, v, 1, "") // it has begun
+}
+
+// audited waits until the audit log has n failed uploads that got their bytes, or have begun, and
+// checks the text of the last one.
+func audited(t *testing.T, v *viewer, n int, text string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("upload %d: %q", n, text), func() bool {
+		var log []audit.Entry
+		v.expect(200, "GET", "/api/audit", "", &log)
+		begun := 0
+		for _, e := range log {
+			if e.Outcome == audit.Begun && strings.Contains(e.Text, " 1000 bytes") {
+				begun++
+			}
+		}
+		return begun == n && (text == "" && log[0].Outcome == audit.Begun || text != "" && log[0].Outcome == audit.Failed && strings.Contains(log[0].Text, text))
+	})
+}
+
+// A download that fails is not taken for a complete one.
+func TestFailedDownload(t *testing.T) {
+	s, dir := files(t, access.Options{})
+	v := s.viewer("")
+	at := filepath.Join(dir, "large")
+	writeFile(t, dir, "large", "")
+	if err := os.Truncate(at, 64<<20); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := v.Get(s.URL + contentOf("large"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if _, err := io.CopyN(io.Discard, answer.Body, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(at, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, answer.Body); err == nil {
+		t.Errorf("the download ends well after %d bytes", n)
+	}
+	eventually(t, "the audit log has it", func() bool {
+		var log []audit.Entry
+		v.expect(200, "GET", "/api/audit", "", &log)
+		return log[0].Outcome == audit.Failed && strings.Contains(log[0].Text, "changed")
+	})
+}
