@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access/accesstest"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
 	"github.com/anser-rpc/anser/filetransfer"
 )
