@@ -44,6 +44,7 @@ type clientStream struct {
 	conn     *callerHalf
 	endpoint *endpoint
 	method   *clientMethod
+	sides    sides              // as far as its opening said
 	end      context.CancelFunc // of the stream's context
 
 	unbind   func() bool   // from the stream's context; guarded by the client's mu
@@ -165,7 +166,7 @@ func (r *streamOpening) opened(st *stream) *Error {
 // streamOptions returns the options of a stream. Options of a call that do not apply to a stream
 // are errors; the client's own are for its calls.
 func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
-	own := callOptions{codec: c.o.call.codec, compression: c.o.call.compression, mode: c.o.call.mode, hashBy: c.o.call.hashBy}
+	own := callOptions{codec: c.o.call.codec, compression: c.o.call.compression, mode: c.o.call.mode, hashBy: c.o.call.hashBy, sides: c.o.call.sides}
 	own.add(opts)
 	if own.mistake != nil {
 		return nil, badOption(own.mistake)
@@ -218,7 +219,7 @@ func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) (*stream,
 		errors.As(err, &fault)
 		return nil, fault
 	}
-	o := &clientStream{client: c, method: m, end: r.end}
+	o := &clientStream{client: c, method: m, sides: r.options.sides, end: r.end}
 	empty, fault := r.encode(ctx, o, inv.Request)
 	if fault != nil {
 		return nil, fault
