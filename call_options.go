@@ -35,6 +35,7 @@ type callOptions struct {
 	at          string // key of the only instance to call, if pinned
 	pinned      bool
 	forks       int
+	sides       sides         // of a stream
 	backupAfter time.Duration // 0: learned
 	earlier     uint8         // attempts of the same call that were sent before
 	hashBy      func(ctx context.Context, method string, request any) string

@@ -42,11 +42,8 @@ func (c *Client) callWithMode(ctx context.Context, name string, in, out any, o *
 func (c *Client) callInside(ctx context.Context, name string, in, out any, o *callOptions, by *answer) error {
 	switch {
 	case c.chain != nil:
-		inv := newInvocation(c, name, in, out, o)
+		inv := newInvocation(c, name, in, out, o, by)
 		inv.Oneway = o.oneway
-		if by != nil {
-			inv.options.traced = by
-		}
 		err := c.runInterceptors(ctx, inv)
 		if by != nil {
 			by.info.Address, by.info.Attempt, by.picked = inv.Address, inv.Attempt, inv.picked

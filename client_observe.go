@@ -28,12 +28,25 @@ type answer struct {
 // callKind distinguishes calls for observers.
 type callKind struct{ stream, oneway, forward bool }
 
-// traceOf returns the trace context that a call with ctx sends. One that was put into the context
-// after the observers had chosen theirs is meant to be sent.
+// traceOf implements traced.
 func (by *answer) traceOf(ctx context.Context) (Trace, bool) {
+	chosen := by.chosen()
+	return chosen.traceOf(ctx)
+}
+
+func (by *answer) chosen() chosenTrace { return chosenTrace{by.info.Trace, by.found} }
+
+// chosenTrace is the trace context that observers have chosen for a call, and the one that it
+// replaces. Interceptors get a copy: one may go on with its call, against the rules, when the
+// record of the call is that of another one.
+type chosenTrace struct{ own, found Trace }
+
+// traceOf implements traced. A trace context that was put into the context after the observers had
+// chosen theirs is meant to be sent.
+func (c *chosenTrace) traceOf(ctx context.Context) (Trace, bool) {
 	t, ok := TraceFrom(ctx)
-	if t == by.found && isTrace(&by.info.Trace) {
-		return by.info.Trace, true
+	if t == c.found && isTrace(&c.own) {
+		return c.own, true
 	}
 	return t, ok
 }

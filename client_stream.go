@@ -7,6 +7,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"sync"
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/mono"
@@ -23,11 +24,17 @@ type streamOpening struct {
 	life    context.Context // of the stream
 	end     context.CancelFunc
 	codec   codec.Codec
-	stream  *stream // that was opened
 
-	forward  bool          // a server forwards it
-	inside   bool          // the REQUEST has the first message
-	followed *followedCall // of which observers learn, or nil
+	forward bool        // a server forwards it
+	inside  bool        // the REQUEST has the first message
+	chosen  chosenTrace // by observers
+	observe bool        // observers learn of it
+
+	// An interceptor may open the stream on another goroutine, and return before that.
+	mu       sync.Mutex    // guards the fields below
+	stream   *stream       // that was opened
+	followed *followedCall // of which observers learn, or nil; the attempt that is sent has it
+	over     bool          // open has returned
 }
 
 // clientStream is the state of a stream on the side that opened it.
@@ -37,6 +44,7 @@ type clientStream struct {
 	conn     *callerHalf
 	endpoint *endpoint
 	method   *clientMethod
+	sides    sides              // as far as its opening said
 	end      context.CancelFunc // of the stream's context
 
 	unbind   func() bool   // from the stream's context; guarded by the client's mu
@@ -61,34 +69,104 @@ func (r *streamOpening) open(ctx context.Context, opts []CallOption) (*stream, e
 	}
 	if r.client.o.observers.followCalls() {
 		r.followed = r.client.callBegan(r.life, r.method, callKind{stream: true, forward: r.forward})
-		r.life = r.followed.ctx
+		r.life, r.chosen, r.observe = r.followed.ctx, r.followed.by.chosen(), true
 	}
 	inv := &Invocation{Method: r.method, Request: r.first, Stream: true, options: o, stream: r.openThrough}
 	var err error
 	if !r.client.intercepts(r.method) {
 		err = r.openThrough(r.life, inv)
-	} else if err = r.client.runInterceptors(r.life, inv); err == nil && r.stream == nil {
+	} else {
+		err = r.client.runInterceptors(r.life, inv)
+	}
+	st, followed := r.leave()
+	if err == nil && st == nil {
 		fault := failure(Internal, NotSent, PhaseNone, nil, "an interceptor ended the opening of a stream with success and did not open it: it has to call next, or to return an error")
 		fault.Method = r.method
 		err = fault
 	}
 	if err == nil {
-		return r.stream, nil
+		return st, nil
 	}
 	switch {
-	case r.stream != nil:
-		r.stream.cancel(failure(Canceled, OutcomeUnknown, PhaseNone, err, "an interceptor failed after the stream was opened"))
-	case r.followed != nil:
-		r.client.callEnded(r.followed, err)
+	case st != nil:
+		st.cancel(failure(Canceled, OutcomeUnknown, PhaseNone, err, "an interceptor failed after the stream was opened"))
+	case followed != nil:
+		r.client.callEnded(followed, err)
 	}
 	r.end()
 	return nil, err
 }
 
+// leave ends the opening. It returns the stream that was opened, or what the observers must learn
+// the end of; neither if an interceptor still opens the stream on another goroutine.
+func (r *streamOpening) leave() (st *stream, followed *followedCall) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	followed, r.followed = r.followed, nil
+	return r.stream, followed
+}
+
+// late returns why the stream cannot be opened, or nil.
+func (r *streamOpening) late() *Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lateLocked()
+}
+
+func (r *streamOpening) lateLocked() *Error {
+	switch {
+	case r.over:
+		return failure(FailedPrecondition, NotSent, PhaseNone, nil, "an interceptor opened the stream after it had returned: it must wait for next")
+	case r.stream != nil:
+		return failure(FailedPrecondition, NotSent, PhaseNone, nil, "an interceptor opened the stream a second time: it may do so only after an error")
+	}
+	return nil
+}
+
+// take gives an attempt that is about to be sent what observers learn of. The end of the stream,
+// which may come at any time from then on, is the last use of it.
+func (r *streamOpening) take(o *clientStream, failed []AttemptInfo) *Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if fault := r.lateLocked(); fault != nil {
+		return fault
+	}
+	if o.followed, r.followed = r.followed, nil; o.followed != nil {
+		o.followed.by.picked.failed = failed
+	}
+	return nil
+}
+
+// giveBack takes it back from an attempt that was not sent.
+func (r *streamOpening) giveBack(o *clientStream, fault *Error) {
+	r.mu.Lock()
+	followed := o.followed
+	o.followed = nil
+	if !r.over {
+		r.followed, followed = followed, nil
+	}
+	r.mu.Unlock()
+	if followed != nil {
+		r.client.callEnded(followed, fault)
+	}
+}
+
+// opened hands the stream over, unless it comes too late.
+func (r *streamOpening) opened(st *stream) *Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fault := r.lateLocked()
+	if fault == nil {
+		r.stream = st
+	}
+	return fault
+}
+
 // streamOptions returns the options of a stream. Options of a call that do not apply to a stream
 // are errors; the client's own are for its calls.
 func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
-	own := callOptions{codec: c.o.call.codec, compression: c.o.call.compression, mode: c.o.call.mode, hashBy: c.o.call.hashBy}
+	own := callOptions{codec: c.o.call.codec, compression: c.o.call.compression, mode: c.o.call.mode, hashBy: c.o.call.hashBy, sides: c.o.call.sides}
 	own.add(opts)
 	if own.mistake != nil {
 		return nil, badOption(own.mistake)
@@ -115,56 +193,63 @@ func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
 // openThrough is the end of the chain of interceptors. The context that they pass on is for the
 // opening; the stream outlives them. It opens the stream again when an interceptor retries.
 func (r *streamOpening) openThrough(ctx context.Context, inv *Invocation) error {
-	if r.stream != nil {
-		return failure(FailedPrecondition, NotSent, PhaseNone, nil, "an interceptor opened the stream a second time: it may do so only after an error")
+	if fault := r.late(); fault != nil {
+		return fault
 	}
 	if limit := r.client.o.call.timeout; limit != 0 {
 		bounded, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		ctx = bounded
 	}
-	if err := r.attempts(ctx, inv); err != nil {
-		err.Method = inv.Method
-		return err
+	st, fault := r.attempts(ctx, inv)
+	if fault != nil {
+		fault.Method = inv.Method
+		return fault
 	}
-	inv.Address = r.stream.clientSide().endpoint.Instance().Address
+	inv.Address = st.clientSide().endpoint.Instance().Address
 	return nil
 }
 
 // attempts opens the stream at one instance after the other, as long as nothing of it was sent.
-func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
+func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) (*stream, *Error) {
 	c := r.client
 	m, err := c.method(inv.Method)
 	if err != nil {
 		var fault *Error
 		errors.As(err, &fault)
-		return fault
+		return nil, fault
 	}
-	o := &clientStream{client: c, method: m, end: r.end, followed: r.followed}
+	o := &clientStream{client: c, method: m, sides: r.options.sides, end: r.end}
 	empty, fault := r.encode(ctx, o, inv.Request)
 	if fault != nil {
-		return fault
+		return nil, fault
 	}
 	r.inside = inv.Request != nil && !empty
 	further := attempts{c: c, o: r.options, m: m}
 	e := c.pick(&o.call, m)
 	for {
 		if e != nil {
-			if r.followed != nil { // once the stream is open, its end may free the record at any time
-				r.followed.by.picked.failed = further.list
+			if fault = r.take(o, further.list); fault != nil {
+				return nil, fault
 			}
 			if fault = r.openAt(ctx, e, o); fault == nil {
 				break
 			}
+			r.giveBack(o, fault)
 		}
 		if e, fault = further.next(ctx, &o.call, e, fault); fault != nil {
-			return fault
+			return nil, fault
 		}
 	}
-	if empty {
-		r.stream.send(inv.Request) // an error is that of the stream, which Recv returns too
+	st := o.call.stream
+	if fault = r.opened(st); fault != nil {
+		st.cancel(fault)
+		return nil, fault
 	}
-	return nil
+	if empty {
+		st.send(inv.Request) // an error is that of the stream, which Recv returns too
+	}
+	return st, nil
 }
 
 // openAt opens a stream at the endpoint. After an error nothing was sent.
@@ -191,7 +276,6 @@ func (r *streamOpening) openAt(ctx context.Context, e *endpoint, o *clientStream
 	k.frame = nil
 	conn.ensureReader()
 	st.bind(r.client)
-	r.stream = st
 	return nil
 }
 
@@ -272,8 +356,8 @@ func (r *streamOpening) encode(ctx context.Context, o *clientStream, first any) 
 		}
 	}
 	r.codec, k.codec = cd, cd.ID()
-	if r.followed != nil {
-		k.traced = &r.followed.by
+	if r.observe {
+		k.traced = &r.chosen
 	}
 	if fault := r.client.encodeHead(ctx, k, o.method, r.options, wire.FlagStream); fault != nil {
 		return false, fault

@@ -14,6 +14,7 @@ func (c *Client) Streams(limit int) (list []StreamStatus, all int) {
 			o := st.clientSide()
 			info := o.conn.dialed.info()
 			out.Peer, out.Address, out.Protocol, out.Method = info.Peer, info.Address, "anser", o.method.name
+			out.ClientStream, out.ServerStream = o.sides.client, o.sides.server
 			st.fillStatus(out)
 		}})
 	}

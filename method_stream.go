@@ -80,7 +80,7 @@ func (m ServerStreamMethod[A, R]) Open(ctx context.Context, c *Client, in *A, op
 	if in == nil {
 		return nil, badOption(errors.New("the request is nil: pass a message"))
 	}
-	st, err := OpenWith[A, R](ctx, c, string(m), in, opts...)
+	st, err := OpenWith[A, R](ctx, c, string(m), in, sides{server: true}.with(opts)...)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (m ClientStreamMethod[A, R]) Handle(s *Server, h func(ctx context.Context, 
 
 // Open opens a stream of the method through c; see the function [Open].
 func (m ClientStreamMethod[A, R]) Open(ctx context.Context, c *Client, opts ...CallOption) (SenderStream[A, R], error) {
-	st, err := Open[A, R](ctx, c, string(m), opts...)
+	st, err := Open[A, R](ctx, c, string(m), sides{client: true}.with(opts)...)
 	if err != nil {
 		return nil, err
 	}

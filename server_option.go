@@ -26,9 +26,6 @@ type handleOption func(*handleOptions)
 
 func (f handleOption) applyHandle(o *handleOptions) { f(o) }
 
-// sides is the option that says which sides of a stream send any number of messages.
-type sides struct{ client, server bool }
-
 func (s sides) applyHandle(o *handleOptions) { o.sides = s }
 
 type serverOptions struct {

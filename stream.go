@@ -112,13 +112,13 @@ func (m StreamMethod[In, Out]) Handle(s *Server, h func(ctx context.Context, st 
 
 // Open opens a stream of the method through c; see the function [Open].
 func (m StreamMethod[In, Out]) Open(ctx context.Context, c *Client, opts ...CallOption) (*Stream[In, Out], error) {
-	return Open[In, Out](ctx, c, string(m), opts...)
+	return Open[In, Out](ctx, c, string(m), sides{client: true, server: true}.with(opts)...)
 }
 
 // OpenWith opens a stream of the method through c with its first message; see the function
 // [OpenWith].
 func (m StreamMethod[In, Out]) OpenWith(ctx context.Context, c *Client, first *In, opts ...CallOption) (*Stream[In, Out], error) {
-	return OpenWith[In, Out](ctx, c, string(m), first, opts...)
+	return OpenWith[In, Out](ctx, c, string(m), first, sides{client: true, server: true}.with(opts)...)
 }
 
 // HandleStream serves the stream method name with h, like [Handle]. Each stream runs h on its own

@@ -16,8 +16,9 @@ type StreamStatus struct {
 	// Protocol is the protocol of the connection, as in [ConnStatus].
 	Protocol string
 	Method   string
-	// ClientStream and ServerStream tell which sides send any number of messages, as far as the
-	// method says so. A client does not know it.
+	// ClientStream and ServerStream tell which sides send any number of messages. A server knows it
+	// of its method. A client knows it of streams that were opened with a typed method, with stubs
+	// of gRPC or Connect, or with [StreamSides]; otherwise both are false.
 	ClientStream, ServerStream bool
 	// Age is the time since the stream was opened.
 	Age time.Duration

@@ -103,8 +103,10 @@ func TestFirstMessageOfStreamCounts(t *testing.T) {
 			t.Errorf("got %+v", list)
 		}
 	}
-	if there[0].ClientStream || !there[0].ServerStream {
-		t.Errorf("the kind is %+v", there[0])
+	for _, st := range []anser.StreamStatus{here[0], there[0]} {
+		if st.ClientStream || !st.ServerStream {
+			t.Errorf("the kind is %+v", st)
+		}
 	}
 }
 

@@ -81,7 +81,9 @@ func Token(token string) Option {
 }
 
 // Authorize makes the page answer requests for which f returns true, or which have a [Token]. f is
-// called from several goroutines.
+// called from several goroutines. It should look at credentials: if it looks at the address alone,
+// a page of another site can read this one through a browser at such an address, under a name of
+// its own that it points here, unless f compares the host of the request too.
 func Authorize(f func(r *http.Request) bool) Option {
 	return func(o *options) error {
 		if f == nil {

@@ -40,36 +40,36 @@ func parseFollow(q url.Values) (f follow, err error) {
 		return f, fmt.Errorf("trace=%.40q: want 32 digits of hexadecimal", f.filter.Trace)
 	}
 	if s := f.filter.Side; s != "" && s != "server" && s != "client" {
-		return f, fmt.Errorf("side=%q: want server or client", s)
+		return f, fmt.Errorf("side=%.40q: want server or client", s)
 	}
 	if text := q.Get("failed"); text != "" {
 		if f.filter.Failed, err = strconv.ParseBool(text); err != nil {
-			return f, fmt.Errorf("failed=%q: want true or false", text)
+			return f, fmt.Errorf("failed=%.40q: want true or false", text)
 		}
 	}
 	if text := q.Get("slower"); text != "" {
 		if f.filter.Slower, err = time.ParseDuration(text); err != nil || f.filter.Slower < 0 {
-			return f, fmt.Errorf("slower=%q: want a duration such as 10ms", text)
+			return f, fmt.Errorf("slower=%.40q: want a duration such as 10ms", text)
 		}
 	}
 	if text := q.Get("sampled"); text != "" {
 		if f.filter.Sampled, err = strconv.ParseFloat(text, 64); err != nil || !(f.filter.Sampled > 0 && f.filter.Sampled <= 1) {
-			return f, fmt.Errorf("sampled=%q: want a fraction above 0 and up to 1", text)
+			return f, fmt.Errorf("sampled=%.40q: want a fraction above 0 and up to 1", text)
 		}
 	}
 	if text := q.Get("rate"); text != "" {
 		if f.filter.PerSecond, err = strconv.Atoi(text); err != nil || f.filter.PerSecond < 1 || f.filter.PerSecond > maxRate {
-			return f, fmt.Errorf("rate=%q: want calls per second from 1 to %d", text, maxRate)
+			return f, fmt.Errorf("rate=%.40q: want calls per second from 1 to %d", text, maxRate)
 		}
 	}
 	if text := q.Get("for"); text != "" {
 		if f.bound, err = time.ParseDuration(text); err != nil || f.bound <= 0 || f.bound > maxFollow {
-			return f, fmt.Errorf("for=%q: want a duration up to %v", text, maxFollow)
+			return f, fmt.Errorf("for=%.40q: want a duration up to %v", text, maxFollow)
 		}
 	}
 	if text := q.Get("n"); text != "" {
 		if f.count, err = strconv.Atoi(text); err != nil || f.count < 1 {
-			return f, fmt.Errorf("n=%q: want a number of calls of at least 1", text)
+			return f, fmt.Errorf("n=%.40q: want a number of calls of at least 1", text)
 		}
 	}
 	return f, nil
@@ -83,7 +83,7 @@ func (p *Page) serveCalls(w http.ResponseWriter, r *http.Request, form string) {
 		return
 	case "events", "ndjson", "txt", "json":
 	default:
-		http.Error(w, fmt.Sprintf("404 live calls have no form %q: use .events or .ndjson", form), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("404 live calls have no form %.40q: use .events or .ndjson", form), http.StatusNotFound)
 		return
 	}
 	f, err := parseFollow(r.URL.Query())

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/printable"
 	"github.com/anser-rpc/anser/internal/redact"
 	"github.com/anser-rpc/anser/telemetry"
@@ -163,7 +164,7 @@ func (p *Page) servePage(w http.ResponseWriter, r *http.Request, name string) {
 			return
 		}
 	default:
-		http.Error(w, fmt.Sprintf("404 no page has the form %q: use .html, .txt or .json", form), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("404 no page has the form %.40q: use .html, .txt or .json", form), http.StatusNotFound)
 		return
 	}
 	var most bounds
@@ -266,8 +267,8 @@ func (p *Page) links() (list []link) {
 
 type link struct{ Path, Title string }
 
-// clean removes credentials from texts of errors and tags, which may have URLs with some. Targets
-// have none.
+// clean removes credentials from texts of errors, tags and addresses, which may have URLs with
+// some. Targets have none.
 func (d *Document) clean() {
 	for i := range d.Methods {
 		d.Methods[i].Slowest = cleanCall(d.Methods[i].Slowest)
@@ -275,6 +276,7 @@ func (d *Document) clean() {
 	for i := range d.Clients {
 		c := &d.Clients[i]
 		c.Trouble = redact.URLs(c.Trouble)
+		cleanConns(c.Connections, c.OpenStreams)
 		for j := range c.Overrides {
 			o := &c.Overrides[j]
 			o.Methods, o.When, o.By = redact.URLs(o.Methods), redact.URLs(o.When), redact.URLs(o.By)
@@ -287,13 +289,13 @@ func (d *Document) clean() {
 		}
 		for j := range c.Instances {
 			in := &c.Instances[j]
-			in.Why, in.Tags = redact.URLs(in.Why), cleanTags(in.Tags)
+			in.Why, in.Tags, in.Address = redact.URLs(in.Why), cleanTags(in.Tags), redact.Target(in.Address)
 		}
 	}
 	for i := range d.Servers {
 		for j := range d.Servers[i].Announcements {
 			a := &d.Servers[i].Announcements[j]
-			a.Trouble, a.Instance.Tags = redact.URLs(a.Trouble), cleanTags(a.Instance.Tags)
+			a.Trouble, a.Instance.Tags, a.Instance.Address = redact.URLs(a.Trouble), cleanTags(a.Instance.Tags), redact.Target(a.Instance.Address)
 		}
 	}
 	for _, list := range []*Calls{d.Failures, d.Slow, d.Trace} {
@@ -323,10 +325,30 @@ func cleanTags(tags map[string]string) map[string]string {
 }
 
 func cleanCall(c *telemetry.Call) *telemetry.Call {
-	if c == nil || !strings.Contains(c.Message, "@") {
+	if c == nil {
+		return nil
+	}
+	dirty := func(a anser.AttemptInfo) bool {
+		return strings.Contains(a.Message, "@") || strings.Contains(a.Address, "@")
+	}
+	if !strings.Contains(c.Message, "@") && !strings.Contains(c.Peer, "@") && !slices.ContainsFunc(c.Attempts, dirty) {
 		return c
 	}
 	own := *c
-	own.Message = redact.URLs(c.Message)
+	own.Message, own.Peer, own.Attempts = redact.URLs(c.Message), redact.Target(c.Peer), slices.Clone(c.Attempts)
+	for i := range own.Attempts {
+		a := &own.Attempts[i]
+		a.Message, a.Address = redact.URLs(a.Message), redact.Target(a.Address)
+	}
 	return &own
+}
+
+// cleanConns removes credentials from the addresses that a client has dialed.
+func cleanConns(conns []Conn, streams []Stream) {
+	for i := range conns {
+		conns[i].Peer = redact.Target(conns[i].Peer)
+	}
+	for i := range streams {
+		streams[i].Peer = redact.Target(streams[i].Peer)
+	}
 }

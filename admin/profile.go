@@ -78,7 +78,7 @@ func serveProfiles(w http.ResponseWriter) {
 func serveOne(w http.ResponseWriter, r *http.Request, name string) {
 	one := pprof.Lookup(name)
 	if one == nil {
-		http.Error(w, fmt.Sprintf("404 there is no profile %q: debug/pprof/ lists them", printable.Text(name)), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("404 there is no profile %.40q: debug/pprof/ lists them", printable.Text(name)), http.StatusNotFound)
 		return
 	}
 	level, _ := strconv.Atoi(r.URL.Query().Get("debug"))
@@ -104,7 +104,7 @@ func serveFor(w http.ResponseWriter, r *http.Request, name string, start func(*b
 	if text := r.URL.Query().Get("seconds"); text != "" {
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(n > 0 && n <= maxProfile.Seconds()) {
-			http.Error(w, fmt.Sprintf("400 seconds=%q: want a number above 0 and up to %v", text, maxProfile.Seconds()), http.StatusBadRequest)
+			http.Error(w, fmt.Sprintf("400 seconds=%.40q: want a number above 0 and up to %v", text, maxProfile.Seconds()), http.StatusBadRequest)
 			return
 		}
 		bound = time.Duration(n * float64(time.Second))

@@ -81,11 +81,20 @@ func TestOpenStreams(t *testing.T) {
 	if st := v.OpenStreams[0]; st.Method != "Feed.Watch" || st.Kind != "server" || st.Peer == "" || st.Received != 1 || st.SendCredit == 0 || len(st.Waits) != 0 {
 		t.Errorf("got %+v", st)
 	}
+	if st := d.Clients[0].OpenStreams[0]; st.Method != "Feed.Watch" || st.Kind != "server" {
+		t.Errorf("the client has %+v", st)
+	}
+	if st := d.Clients[0].OpenStreams[1]; st.Method != "Feed.Chat" || st.Kind != "both" {
+		t.Errorf("the client has %+v", st)
+	}
 	if st := v.OpenStreams[1]; st.Method != "Feed.Chat" || st.Kind != "both" || fmt.Sprint(st.Waits) != "[a message of the peer]" {
 		t.Errorf("got %+v", st)
 	}
 	for _, accept := range []string{"text/html", "text/plain"} {
 		_, body, _ := at.get(t, "/streams?streams=2", "Accept", accept)
+		if strings.Contains(body, "not known") {
+			t.Errorf("as %s the page does not know the kind of a stream: %s", accept, body)
+		}
 		for _, want := range []string{"Feed.Watch", "2 of 3, the oldest first", "a message of the peer", "256 KiB"} {
 			if !strings.Contains(body, want) {
 				t.Errorf("as %s the page has no %q: %s", accept, want, body)
@@ -94,6 +103,12 @@ func TestOpenStreams(t *testing.T) {
 		if strings.Contains(body, "4711") {
 			t.Errorf("as %s the page has a message", accept)
 		}
+	}
+	if _, err := anser.Open[string, string](t.Context(), c, string(chat)); err != nil { // by its name
+		t.Fatal(err)
+	}
+	if _, body, _ := at.get(t, "/streams"); !strings.Contains(body, "not known") {
+		t.Errorf("the page does not say that the kind is not known: %s", body)
 	}
 	if d := at.document(t, "/connections.json"); len(d.Servers[0].OpenStreams) != 0 {
 		t.Error("a page that lists no streams has them")

@@ -40,7 +40,7 @@ func streamsOf(list []anser.StreamStatus) (out []Stream) {
 	return out
 }
 
-// kindOf returns the name of the kind of a stream, or "" if it is not known.
+// kindOf returns the name of the kind of a stream, or "" if a client does not know it.
 func kindOf(s *anser.StreamStatus) string {
 	switch {
 	case s.ClientStream && s.ServerStream:
@@ -79,9 +79,13 @@ func streamsSection(title string, streams []Stream, all int) section {
 		if len(v.Waits) > 0 {
 			waits = plain(strings.Join(v.Waits, ", "))
 		}
+		kind := plain(v.Kind)
+		if v.Kind == "" {
+			kind = cell{Text: "not known", Class: "dim", Hint: "the client opened it by its name, without anser.StreamSides: the server knows the kind"}
+		}
 		s.Rows = append(s.Rows, []cell{
 			{Text: v.Method, Key: fmt.Sprint(v.Method, " ", v.Local, " ", v.Peer, " ", i)},
-			plain(v.Kind), plain(v.Peer), plain(v.Protocol), plain(v.Identity), plain(span(v.Age)),
+			kind, plain(v.Peer), plain(v.Protocol), plain(v.Identity), plain(span(v.Age)),
 			number(v.Sent, ""), number(v.Received, ""), credit(v.SendCredit), credit(v.ReceiveCredit), waits,
 		})
 	}

@@ -273,3 +273,28 @@ func TestInterceptors(t *testing.T) {
 		t.Errorf("the interceptors saw %s", got)
 	}
 }
+
+// The list of a client's streams says which sides send.
+func TestKindsOfStreams(t *testing.T) {
+	client, c := open(t, numbers{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	sum, err := client.Sum(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sum.Send(&pb.SumRequest{Number: 1}); err != nil {
+		t.Fatal(err)
+	}
+	both, err := client.CumSum(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := both.Send(&pb.CumSumRequest{Number: 1}); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := c.Streams(10)
+	if len(list) != 2 || !list[0].ClientStream || list[0].ServerStream || !list[1].ClientStream || !list[1].ServerStream {
+		t.Errorf("the streams are %+v", list)
+	}
+}

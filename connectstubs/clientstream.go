@@ -37,7 +37,8 @@ func (s *clientStream) open(first any) (st *anser.DynamicStream, begun bool, err
 	}
 	ctx, err := s.outgoing()
 	if err == nil {
-		s.st, err = s.t.client.OpenDynamic(ctx, s.name, (*emptypb.Empty)(nil), (*emptypb.Empty)(nil), first, inProtobuf)
+		kind := anser.StreamSides(s.spec.StreamType&connect.StreamTypeClient != 0, s.spec.StreamType&connect.StreamTypeServer != 0)
+		s.st, err = s.t.client.OpenDynamic(ctx, s.name, (*emptypb.Empty)(nil), (*emptypb.Empty)(nil), first, inProtobuf, kind)
 	}
 	if err != nil {
 		s.cancel()

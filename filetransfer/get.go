@@ -190,7 +190,7 @@ func (g *getting) attempt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	st, err := anser.OpenWith[[]byte, []byte](ctx, g.client, methodOf(g.name, OpGet), &first)
+	st, err := anser.OpenWith[[]byte, []byte](ctx, g.client, methodOf(g.name, OpGet), &first, anser.StreamSides(true, true))
 	if err != nil {
 		return err
 	}

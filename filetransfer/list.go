@@ -20,7 +20,7 @@ func List(ctx context.Context, c *anser.Client, dir string, opts ...Option) iter
 			yield(Info{}, err)
 			return
 		}
-		st, err := anser.OpenWith[pathRequest, page](ctx, c, methodOf(o.name, OpList), &pathRequest{dir})
+		st, err := anser.OpenWith[pathRequest, page](ctx, c, methodOf(o.name, OpList), &pathRequest{dir}, anser.StreamSides(true, true))
 		if err != nil {
 			fail(err)
 			return

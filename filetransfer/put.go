@@ -144,7 +144,7 @@ func (p *putting) attempt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	st, err := anser.OpenWith[[]byte, []byte](ctx, p.client, methodOf(p.name, OpPut), &first)
+	st, err := anser.OpenWith[[]byte, []byte](ctx, p.client, methodOf(p.name, OpPut), &first, anser.StreamSides(true, true))
 	if err != nil {
 		return err
 	}

@@ -126,7 +126,8 @@ func (p *forwarded) stream(ctx context.Context, in *anser.DynamicStream) error {
 		}
 		first = request
 	}
-	st, err := c.OpenDynamic(out, p.entry.method.name, none, none, first, anser.Codec(p.codec()))
+	st, err := c.OpenDynamic(out, p.entry.method.name, none, none, first, anser.Codec(p.codec()),
+		anser.StreamSides(p.entry.method.info.ClientStream, p.entry.method.info.ServerStream))
 	if err != nil {
 		return p.ended(err)
 	}

@@ -51,7 +51,7 @@ func reflectInstance(ctx context.Context, c *anser.Client) (*description, error)
 	var failed error
 	for _, version := range []string{"v1", "v1alpha"} {
 		var none *codec.Encoded
-		st, err := c.OpenDynamic(ctx, "grpc.reflection."+version+".ServerReflection.ServerReflectionInfo", none, none, nil, anser.Codec(forwardingProtobuf))
+		st, err := c.OpenDynamic(ctx, "grpc.reflection."+version+".ServerReflection.ServerReflectionInfo", none, none, nil, anser.Codec(forwardingProtobuf), anser.StreamSides(true, true))
 		if err == nil {
 			var d *description
 			if d, err = (&reflected{st, make(map[string]*descriptorpb.FileDescriptorProto)}).describe(); err == nil {

@@ -35,7 +35,7 @@ func (c *Conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 		return nil, err
 	}
 	var options []anser.CallOption
-	options = append(options, inProtobuf)
+	options = append(options, inProtobuf, anser.StreamSides(desc.ClientStreams, desc.ServerStreams))
 	if o.failFast {
 		options = append(options, anser.WithFailMode(anser.Failfast))
 	}

@@ -380,3 +380,21 @@ func TestInterceptors(t *testing.T) {
 		t.Errorf("the interceptors saw %s", got)
 	}
 }
+
+// The list of a client's streams says which sides send.
+func TestKindsOfStreams(t *testing.T) {
+	c := open(t, func(r *grpcstubs.Registrar) { pb.RegisterTestServiceServer(r, interop.NewTestServer()) })
+	client := pb.NewTestServiceClient(grpcstubs.NewConn(c))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if _, err := client.StreamingInputCall(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.FullDuplexCall(ctx); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := c.Streams(10)
+	if len(list) != 2 || !list[0].ClientStream || list[0].ServerStream || !list[1].ClientStream || !list[1].ServerStream {
+		t.Errorf("the streams are %+v", list)
+	}
+}

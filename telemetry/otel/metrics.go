@@ -105,8 +105,11 @@ type common struct {
 	exemplars  []metricdata.Exemplar[float64]
 }
 
-// collect makes the points of one side.
+// collect makes the points of one side. What differs in the meter and has the same attributes, such
+// as the same service in two registries, is one series.
 func collect[P any](p *producer, snap *telemetry.Snapshot, server bool, point func(*common) P) (points []P) {
+	var list []common
+	places := make(map[attribute.Distinct]int)
 	for i := range snap.Methods {
 		m := &snap.Methods[i]
 		if m.Server != server {
@@ -117,10 +120,18 @@ func collect[P any](p *producer, snap *telemetry.Snapshot, server bool, point fu
 			if s.Times.Count == 0 {
 				continue
 			}
-			points = append(points, point(&common{
-				attrs: seriesOf(m, s), began: p.o.began, now: snap.Time, times: &s.Times, exemplars: exemplarsOf(s),
-			}))
+			attrs := seriesOf(m, s)
+			if at, ok := places[attrs.Equivalent()]; ok {
+				list[at].times.Add(&s.Times)
+				list[at].exemplars = append(list[at].exemplars, exemplarsOf(s)...)
+				continue
+			}
+			places[attrs.Equivalent()] = len(list)
+			list = append(list, common{attrs: attrs, began: p.o.began, now: snap.Time, times: &s.Times, exemplars: exemplarsOf(s)})
 		}
+	}
+	for i := range list {
+		points = append(points, point(&list[i]))
 	}
 	return points
 }

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -71,8 +72,25 @@ func isError(c anser.Code, server bool) bool {
 }
 
 // MethodOf returns the name of a method as the conventions write it: Arith.Mul is Arith/Mul. The
-// name of a method that a server does not serve is "_OTHER".
-func MethodOf(name string) string { return semconv.Method(name) }
+// name of a method that a server does not serve is "_OTHER". The result is valid UTF-8.
+func MethodOf(name string) string { return clean(semconv.Method(name)) }
+
+// maxText is the size of a text that others may choose, in bytes, from which on it is cut.
+const maxText = 1024
+
+// clean returns a text that protobuf can encode, and that is not too long: callers of a server that
+// forwards calls choose names, a registry addresses and rules. Otherwise one text would cost all
+// spans and metrics that are sent together with it.
+func clean(text string) string {
+	if len(text) > maxText {
+		end := maxText
+		for end > maxText-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = text[:end] + "…"
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
 
 // serverOf returns the address and the port of the target of a client. What a registry resolves has
 // the name of the service as its address; the port is 0 if there is none.
@@ -128,7 +146,7 @@ func appendAddress(attrs []attribute.KeyValue, key, portKey attribute.Key, s str
 	if address == "" {
 		return attrs
 	}
-	attrs = append(attrs, key.String(address))
+	attrs = append(attrs, key.String(clean(address)))
 	if port != 0 {
 		attrs = append(attrs, portKey.Int(port))
 	}

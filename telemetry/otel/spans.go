@@ -181,10 +181,10 @@ func appendPick(attrs []attribute.KeyValue, c *anser.CallInfo) []attribute.KeyVa
 	}
 	attrs = append(attrs, KeyReason.String(c.Pick.Reason.String()))
 	if c.Pick.Balancer != "" {
-		attrs = append(attrs, KeyBalancer.String(c.Pick.Balancer))
+		attrs = append(attrs, KeyBalancer.String(clean(c.Pick.Balancer)))
 	}
 	if c.Pick.Route != "" {
-		attrs = append(attrs, KeyRoute.String(c.Pick.Route))
+		attrs = append(attrs, KeyRoute.String(clean(c.Pick.Route)))
 	}
 	return attrs
 }

@@ -45,6 +45,8 @@ func TestLeasesOfInstancesThatAnswer(t *testing.T) {
 		case test.want == "" && len(s.list) == 0:
 		case len(s.list) != 1 || s.list[0].Status != Warn || s.list[0].Advice == "" || !strings.Contains(s.list[0].Text, test.want) || test.want == "":
 			t.Errorf("%s: %+v, want %q", name, s.list, test.want)
+		default:
+			Asserted(s.list[0])
 		}
 	}
 }
@@ -58,6 +60,12 @@ func TestLocalAddressInARemoteRegistry(t *testing.T) {
 		if len(s.list) != want {
 			t.Errorf("%s: %+v", url, s.list)
 		}
+		for _, f := range s.list {
+			if f.Check != "address" || f.Status != Warn || !strings.Contains(f.Text, "127.0.0.1:1 means the machine of each client") {
+				t.Errorf("%s: %+v", url, f)
+			}
+			Asserted(f)
+		}
 	}
 }
 
@@ -70,6 +78,7 @@ func TestStaleRecord(t *testing.T) {
 	}
 	s.stale(0, map[string]string{"A.B": "1", "A.C": "2"}, map[string]string{"A.B": "3", "A.C": "4"})
 	if len(s.list) != 1 || s.list[0].Subject != "a" || !strings.Contains(s.list[0].Text, "another contract of A.B") {
-		t.Errorf("%+v", s.list)
+		t.Fatalf("%+v", s.list)
 	}
+	Asserted(s.list[0])
 }

@@ -55,6 +55,7 @@ func TestMachine(t *testing.T) {
 				if string(f.Status) != status || f.Check != check || !strings.Contains(f.Text, part) || f.Status == Warn && f.Advice == "" {
 					t.Errorf("%+v, want %q", f, test.want[i])
 				}
+				Asserted(f)
 			}
 		})
 	}

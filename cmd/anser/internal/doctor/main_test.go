@@ -2,6 +2,9 @@ package doctor_test
 
 import (
 	"errors"
+	"flag"
+	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"os"
@@ -19,8 +22,56 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if runsAlone() {
+		return
+	}
 	os.Unsetenv(target.RegistryVariable)
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(whole{m})
+}
+
+// logged is what the standard logger gets.
+type logged struct {
+	mu   sync.Mutex // guards text
+	text strings.Builder
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// whole fails if all tests have run and no one has asserted a finding that the source has.
+type whole struct{ *testing.M }
+
+func (w whole) Run() int {
+	var said logged
+	log.SetOutput(&said)
+	code := w.M.Run()
+	if text := said.String(); strings.Contains(text, "Unsolicited response") {
+		fmt.Fprintf(os.Stderr, "FAIL: the user would read lines of package http:\n%s", text)
+		return 1
+	}
+	for _, name := range []string{"test.run", "test.skip", "test.list", "test.fuzz", "test.bench"} {
+		if flag.Lookup(name).Value.String() != "" {
+			return code
+		}
+	}
+	if code != 0 || flag.Lookup("test.fuzzworker").Value.String() == "true" {
+		return code
+	}
+	missing, err := doctor.Unasserted()
+	if len(missing) > 0 || err != nil {
+		fmt.Fprintf(os.Stderr, "FAIL: no test asserts these findings (%v):\n%s\n", err, strings.Join(missing, "\n"))
+		return 1
+	}
+	return code
 }
 
 // patient waits long for a busy machine; hasty is for steps that never end, whatever the time.
@@ -129,7 +180,9 @@ func expect(t *testing.T, g *doctor.Group, check string, s doctor.Status, parts 
 		for _, part := range parts {
 			matches = matches && strings.Contains(all, part)
 		}
-		found = found || matches
+		if found = found || matches; matches {
+			doctor.Asserted(f)
+		}
 	}
 	if !found {
 		t.Errorf("there is no finding %s %s with %q:\n%s", check, s, parts, text(g))
@@ -155,3 +208,6 @@ func text(g *doctor.Group) string {
 	}
 	return b.String()
 }
+
+// contains reports whether a finding of the group has the text.
+func contains(g *doctor.Group, part string) bool { return strings.Contains(text(g), part) }

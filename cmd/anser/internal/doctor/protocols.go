@@ -88,7 +88,13 @@ const health = "/grpc.health.v1.Health/Check"
 func (p *probe) web(version func(*http.Protocols, bool)) (*http.Client, func()) {
 	t := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true, MaxResponseHeaderBytes: 16 << 10}
 	version(t.Protocols, true)
-	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dialTo(ctx, p.peer) }
+	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		nc, err := p.dialTo(ctx, p.peer)
+		if err != nil {
+			return nil, err
+		}
+		return newAsking(nc), nil
+	}
 	config := p.tlsConfig()
 	config.NextProtos = nil // those of t.Protocols
 	t.TLSClientConfig = config

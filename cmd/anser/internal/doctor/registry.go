@@ -55,13 +55,9 @@ func (c *Config) checkServers(ctx context.Context, g *Group, kind string, server
 	own := &Config{TLS: c.Source.Access.TLS, Timeout: c.Timeout, Resolver: c.Resolver}
 	probes, works := make([]*probe, len(servers)), make([]bool, len(servers))
 	each(len(servers), func(i int) {
-		host, port, err := net.SplitHostPort(servers[i])
+		host, port, _ := net.SplitHostPort(servers[i]) // target.Open has checked the addresses
 		p := own.newProbe(endpoint{address: servers[i], scheme: kind, host: host, port: port}, servers[i])
 		probes[i] = p
-		if err != nil {
-			p.add("registry", Fail, "use host:port", "the address %q of a server is not valid", servers[i])
-			return
-		}
 		works[i] = p.reach(ctx) && (!p.tls || p.checkTLS(ctx) && p.trusted) && p.registryHealth(ctx, kind)
 	})
 	for i, p := range probes {
