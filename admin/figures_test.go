@@ -36,7 +36,7 @@ func TestFiguresSinceAState(t *testing.T) {
 	}
 	whole := until("everything", "", func(d *admin.Document) bool {
 		return d.Since == "" && d.State != "" && len(d.Methods) == 6 && len(d.Servers) == 1 && len(d.Servers[0].Methods) >= 3 && len(d.Clients) == 1 &&
-			len(d.Failures.Calls) == 2 && len(d.Slow.Calls) == 2 && len(d.Changed) == 4
+			len(d.Failures.Calls) >= 2 && len(d.Slow.Calls) >= 2 && len(d.Changed) == 4
 	})
 	quiet := until("nothing has happened", whole.State, func(d *admin.Document) bool {
 		return d.State != whole.State && d.Since == whole.State && len(d.Methods) == 0 && len(d.Changed) == 0 && d.Clients == nil && d.Failures == nil &&
