@@ -24,7 +24,8 @@ func (p *page) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(data)), Request: r}, nil
 }
 
-// readerOfPage reads the page of an instance with three methods and three clients without a network.
+// readerOfPage reads the page of an instance with three methods and three clients without a
+// network.
 func readerOfPage(t testing.TB) (reader *admin.Reader, size int) {
 	t.Helper()
 	d := simulate.New(simulate.Options{Services: 100, Instances: 10, Rate: 100, Base: "http://127.0.0.1:1/"}).Document(3)

@@ -80,8 +80,8 @@ func (c *Calls) Figures() model.Figures {
 	return model.Figures{Rate: c.Rate, Failed: c.Failed, P50: c.Times.Quantile(0.5), P90: c.Times.Quantile(0.9), P99: c.Times.Quantile(0.99)}
 }
 
-// totalsOf returns the counters of a document. last has those of methods that it leaves out, and may
-// be nil.
+// totalsOf returns the counters of a document. last has those of methods that it leaves out, and
+// may be nil.
 func totalsOf(d *admin.Document, now time.Time, last *totals) *totals {
 	t := &totals{id: d.Process.ID, said: d.Time, got: now, cpu: d.Process.CPU}
 	if last == nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // A page is read every second while a viewer looks if its process is one of few, or of a service
-// that a viewer sees in detail. Others take turns, so that the services pay for pagesPerSecond pages in a
-// second, and each is read at least every [Slowest].
+// that a viewer sees in detail. Others take turns, so that the services pay for pagesPerSecond
+// pages in a second, and each is read at least every [Slowest].
 const (
 	pagesPerSecond = 200
 	// Slowest is the longest time between two readings of a page while a viewer looks.
@@ -61,8 +61,8 @@ func (d *detailed) now(now time.Time) map[string]bool {
 	return out
 }
 
-// due returns the processes whose pages are read in this round, those first that were not asked for
-// the longest time.
+// due returns the processes whose pages are read in this round, those first that were not asked
+// for the longest time.
 func (c *Collector) due(list []*process, now time.Time) []*process {
 	c.turn++
 	// A page that is read for the first time is read again at once, for its first figures.

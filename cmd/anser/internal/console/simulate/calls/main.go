@@ -1,7 +1,7 @@
-// Command calls measures what a console costs a system whose instances call each other: 100 services
-// with ten instances each in one process, each with a server, a client, a meter and an admin page,
-// and a console with viewers. The profile that it writes has a label for the calls, the pages and
-// the console:
+// Command calls measures what a console costs a system whose instances call each other: 100
+// services with ten instances each in one process, each with a server, a client, a meter and an
+// admin page, and a console with viewers. The profile that it writes has a label for the calls,
+// the pages and the console:
 //
 //	go run ./cmd/anser/internal/console/simulate/calls -o calls.prof
 //	go tool pprof -tags calls.prof
