@@ -155,15 +155,16 @@ func Logger(l *slog.Logger) Option {
 // Page is the admin page of a process. It is safe for concurrent use. While no viewer looks at
 // it, it does nothing, unless it has a [FlightRecorder].
 type Page struct {
-	meter   *telemetry.Meter
-	o       options
-	self    Process // what does not change
-	samples sampler
-	flight  *flight       // nil: none
-	places  chan struct{} // a place for each request that is served
-	closed  chan struct{}
-	close   sync.Once
-	guesses guesses
+	meter    *telemetry.Meter
+	o        options
+	self     Process // what does not change
+	samples  sampler
+	follower follower
+	flight   *flight       // nil: none
+	places   chan struct{} // a place for each request that is served
+	closed   chan struct{}
+	close    sync.Once
+	guesses  guesses
 
 	mu      sync.Mutex // guards the fields below
 	servers map[*http.Server]struct{}

@@ -133,7 +133,7 @@ func TestPagesHaveThreeForms(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/methods.json", "/methods.html", "/methods.txt", "/all.json", "/style.css", "/page.js", "/calls", "/debug/pprof/", "/debug/pprof/goroutine?debug=1"} {
+	for _, path := range []string{"/methods.json", "/methods.html", "/methods.txt", "/all.json", "/figures.json", "/style.css", "/page.js", "/calls", "/debug/pprof/", "/debug/pprof/goroutine?debug=1"} {
 		if status, body, _ := s.get(t, path, "Accept", "text/html"); status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, status, body)
 		}

@@ -37,6 +37,14 @@ type Document struct {
 	// Trace are the calls of one trace that the process remembers, the first one first: page
 	// "trace?id=…" alone has them.
 	Trace *Calls `json:"trace,omitempty"`
+
+	// The page "figures" alone has the fields below; see [Reader.Figures]. State names what the
+	// document says, and Since the state on top of which it says it, or is "" if it says
+	// everything.
+	State string `json:"state,omitempty"`
+	Since string `json:"since,omitempty"`
+	// Changed names the parts that the document has because they are different since then.
+	Changed []string `json:"changed,omitempty"`
 }
 
 // Process describes the process.

@@ -48,7 +48,7 @@ var hidden = [...]page{
 }
 
 // others are paths of the page that are not made from a document.
-var others = [...]string{"index", "calls", "flight", "debug"}
+var others = [...]string{"index", "calls", "figures", "flight", "debug"}
 
 func isPage(name string) bool {
 	return find(name) != nil || slices.Contains(others[:], name)
@@ -145,6 +145,10 @@ func (p *Page) servePage(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	if name == "calls" {
 		p.serveCalls(w, r, form)
+		return
+	}
+	if name == "figures" && form == "json" {
+		p.serveFigures(w, r)
 		return
 	}
 	if h := p.o.handlers[name]; h != nil {

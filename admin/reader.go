@@ -32,10 +32,31 @@ type Reader struct {
 // maxDocument limits what a page may send.
 const maxDocument = 16 << 20
 
-// Document reads a page such as "all" or "methods?…" of the process whose page is at address, a URL
-// or "host:port".
+// Document reads a page such as "all" or "methods?…" of the process whose page is at address, a
+// URL or "host:port".
 func (r *Reader) Document(ctx context.Context, address, page string) (*Document, error) {
 	name, query, _ := strings.Cut(page, "?")
+	return r.document(ctx, address, name, query)
+}
+
+// Figures reads what a program needs that comes again and again: the process, methods without
+// rates, servers, clients with the health of instances, and the latest 32 calls of both kinds.
+// since is the State of the last document from the address, or "". The answer has the methods
+// whose counters are different since then, and the parts that Changed names: all the rest is as
+// it was. It has everything if its Since is "", for example because the process is a new one.
+func (r *Reader) Figures(ctx context.Context, address, since string) (*Document, error) {
+	query := ""
+	if since != "" {
+		query = "since=" + url.QueryEscape(since)
+	}
+	d, err := r.document(ctx, address, "figures", query)
+	if err == nil && d.Since != "" && d.Since != since {
+		return nil, fmt.Errorf("the admin page at %s answers for another state than %q", named(address), printable.Text(since))
+	}
+	return d, err
+}
+
+func (r *Reader) document(ctx context.Context, address, name, query string) (*Document, error) {
 	answer, err := r.get(ctx, address, name+".json", query)
 	if err != nil {
 		return nil, err

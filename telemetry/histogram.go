@@ -112,22 +112,43 @@ func (h *Histogram) Sub(o *Histogram) {
 func (h *Histogram) combine(o *Histogram, f func(a, b uint64) uint64, sign time.Duration) {
 	h.Count = f(h.Count, o.Count)
 	h.Sum = max(h.Sum+sign*o.Sum, 0)
-	var all [buckets]uint64
-	for i, n := range h.All() {
-		all[place(i)] += n
+	if len(o.Counts) == 0 {
+		return
 	}
-	for i, n := range o.All() {
-		all[place(i)] = f(all[place(i)], n)
+	// Only the buckets that either of them has: histograms are added by the thousand.
+	first, last := o.span()
+	if len(h.Counts) > 0 {
+		a, b := h.span()
+		first, last = min(first, a), max(last, b)
 	}
-	h.set(&all)
+	var room [64]uint64
+	all := room[:]
+	if n := last - first + 1; n <= len(room) {
+		all = room[:n]
+	} else {
+		all = make([]uint64, n)
+	}
+	for i, n := range h.Counts {
+		all[h.place(i)-first] += n
+	}
+	for i, n := range o.Counts {
+		at := o.place(i) - first
+		all[at] = f(all[at], n)
+	}
+	h.set(all, first)
 }
 
-// place returns where the bucket i is among all. A histogram that another process has sent may have
-// any index.
-func place(i int) int { return min(max(i, firstIndex), lastIndex) - firstIndex }
+// span returns the places of the first and of the last bucket.
+func (h *Histogram) span() (first, last int) { return h.place(0), h.place(len(h.Counts) - 1) }
 
-// set stores the counts of all buckets.
-func (h *Histogram) set(all *[buckets]uint64) {
+// place returns where Counts[i] is among all buckets. A histogram that another process has sent may
+// have any index.
+func (h *Histogram) place(i int) int {
+	return min(max(min(h.First, lastIndex)+i, firstIndex), lastIndex) - firstIndex
+}
+
+// set stores counts, of which the first is that of the bucket at a place.
+func (h *Histogram) set(all []uint64, at int) {
 	first, last := 0, len(all)
 	for first < last && all[first] == 0 {
 		first++
@@ -137,7 +158,7 @@ func (h *Histogram) set(all *[buckets]uint64) {
 	}
 	h.First, h.Counts = 0, nil
 	if first < last {
-		h.First, h.Counts = first+firstIndex, append([]uint64(nil), all[first:last]...)
+		h.First, h.Counts = at+first+firstIndex, append([]uint64(nil), all[first:last]...)
 	}
 }
 
@@ -191,6 +212,6 @@ func (r *recorder) snapshot() (h Histogram) {
 			h.Count += n
 		}
 	}
-	h.set(&all)
+	h.set(all[:], 0)
 	return h
 }

@@ -10,6 +10,9 @@ import (
 // Text returns a text in which a question mark replaces each rune that controls a terminal, that
 // changes the direction of writing or that is invisible, and each invalid byte.
 func Text(s string) string {
+	if plain(s) {
+		return s
+	}
 	return strings.Map(func(r rune) rune {
 		if !shown(r) {
 			return '?'
@@ -20,6 +23,9 @@ func Text(s string) string {
 
 // Short is Text of at most n runes; a longer text ends with an ellipsis.
 func Short(s string, n int) string {
+	if len(s) <= n && plain(s) {
+		return s
+	}
 	count := 0
 	for i := range s {
 		if count++; count > n {
@@ -27,6 +33,16 @@ func Short(s string, n int) string {
 		}
 	}
 	return Text(s)
+}
+
+// plain reports whether a text has printable ASCII characters alone, which are most texts.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // JSON returns the same JSON with escapes for these runes, so that a terminal can print it. The

@@ -363,7 +363,7 @@ export function consoleTests(test, visit, system, look) {
 		const frames = await page.evaluate(async () => {
 			const svg = document.querySelector(".canvas"), { left, top } = svg.getBoundingClientRect();
 			const at = (type, x) => svg.dispatchEvent(new PointerEvent(type, { bubbles: true, button: 0, pointerId: 1, clientX: left + x, clientY: top + 200 }));
-			SVGElement.prototype.setPointerCapture = () => {};
+			Element.prototype.setPointerCapture = () => {};
 			at("pointerdown", 300);
 			const began = performance.now();
 			let n = 0, worst = 0, last = began;

@@ -155,7 +155,7 @@ func (c *Console) round(r *collect.Round) {
 		return
 	}
 	s := build(r)
-	s.record(c.history)
+	s.record(c.history, c.current().round.Time)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.now
@@ -171,8 +171,8 @@ func (c *Console) round(r *collect.Round) {
 	}
 }
 
-// record adds a snapshot to the history.
-func (s *snapshot) record(h *history.History) {
+// record adds a snapshot to the history. last is the time of the round before.
+func (s *snapshot) record(h *history.History, last time.Time) {
 	add := func(kind, a, b string, calls *collect.Calls) {
 		h.Add(history.Key{Kind: kind, A: a, B: b}, s.round.Time, s.round.Step, calls)
 	}
@@ -185,8 +185,8 @@ func (s *snapshot) record(h *history.History) {
 			add(history.OfMethod, name, method, &m.calls)
 		}
 		for _, in := range v.instances {
-			if in.fresh && in.process.Window > 0 {
-				add(history.OfInstance, name, in.ID, &in.calls)
+			if p := in.process; in.fresh && p.Window > 0 && p.Read.After(last) {
+				h.Add(history.Key{Kind: history.OfInstance, A: name, B: in.ID}, s.round.Time, max(s.round.Step, p.Window.Round(time.Second)), &in.calls)
 			}
 		}
 	}

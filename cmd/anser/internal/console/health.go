@@ -29,7 +29,7 @@ func (s *snapshot) addHealth() {
 			}
 			for j := range c.Instances {
 				seen := &c.Instances[j]
-				in := s.instance(c.Service, seen.Key)
+				in := v.byID[seen.Key]
 				if in == nil {
 					continue
 				}
@@ -43,20 +43,33 @@ func (s *snapshot) addHealth() {
 }
 
 // rank orders healths from what says least to the worst.
-var rank = map[string]int{model.Unknown: 0, model.OK: 1, model.Down: 2, model.Ejected: 3}
+func rank(health string) int {
+	switch health {
+	case model.OK:
+		return 1
+	case model.Down:
+		return 2
+	case model.Ejected:
+		return 3
+	}
+	return 0
+}
 
 // hear takes what one client says: the worst counts.
 func (in *instanceView) hear(status, why, by string) {
 	health := model.Unknown
 	switch status {
 	case "connected", "idle":
+		if in.Health != model.Unknown {
+			return // what most clients say about most instances
+		}
 		health = model.OK
 	case "down":
 		health = model.Down
 	case "ejected":
 		health = model.Ejected
 	}
-	if rank[health] <= rank[in.Health] {
+	if rank(health) <= rank(in.Health) {
 		return
 	}
 	in.Health = health

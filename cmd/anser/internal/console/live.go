@@ -137,5 +137,5 @@ func (c *Console) serveLive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer c.live.leave(topic)
-	v.Serve(w, r, func() { c.collector.Look(lookFor) }, []byte(": open\n\n"))
+	v.Serve(w, r, func() { c.look(r) }, []byte(": open\n\n"))
 }

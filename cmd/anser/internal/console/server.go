@@ -29,7 +29,7 @@ func (c *Console) routes() {
 	}
 	look := func(pattern string, f http.HandlerFunc) {
 		handle(pattern, c.o.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			c.collector.Look(lookFor)
+			c.look(r)
 			w.Header().Set("Cache-Control", "no-store")
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 			f(w, r)
@@ -72,6 +72,20 @@ func (c *Console) routes() {
 	})))
 	if c.o.Page != nil {
 		handle("/", c.o.Page)
+	}
+}
+
+// look makes the console read the system, and in detail the service that a request names. For an
+// edge that is the caller, whose figures it has.
+func (c *Console) look(r *http.Request) {
+	c.collector.Look(lookFor)
+	q := r.URL.Query()
+	from, _, _ := strings.Cut(q.Get("edge"), ">")
+	s := c.current()
+	for _, name := range [...]string{r.PathValue("service"), q.Get("service"), from} {
+		if s.services[name] != nil {
+			c.collector.LookAt(name, lookFor)
+		}
 	}
 }
 
@@ -303,5 +317,5 @@ func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if instances {
 		first = append(first, events.Event("instances", encode(s.instancesOf(service))))
 	}
-	v.Serve(w, r, func() { c.collector.Look(lookFor) }, bytes.Join(first, nil))
+	v.Serve(w, r, func() { c.look(r) }, bytes.Join(first, nil))
 }

@@ -18,7 +18,7 @@ import (
 
 // The times between two readings of all pages.
 const (
-	Watched   = time.Second      // while a viewer looks
+	Watched   = time.Second      // while a viewer looks; see [Slowest] for large systems
 	Unwatched = 10 * time.Second // otherwise
 )
 
@@ -60,14 +60,19 @@ type Collector struct {
 	idle   func()
 	stores []*source
 	reads  atomic.Int64 // pages that were asked
+	turn   int          // of the rounds, whose goroutine owns it
+
+	detailed detailed
+	lost     lostHosts
 
 	looking atomic.Int64 // end of the viewers' interest, as monotonic time since began
 	began   time.Time
 	wake    chan struct{}
 	urgent  chan struct{} // a registry has got into trouble, or out of it
 
-	mu        sync.Mutex // guards the field below
+	mu        sync.Mutex // guards the fields below
 	processes map[string]*process
+	slots     int // that were given to processes
 }
 
 // New returns a collector of a system. Nothing happens before Run.
@@ -76,8 +81,9 @@ func New(o Options) *Collector {
 	client := o.Client
 	if client == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.MaxIdleConnsPerHost, transport.MaxIdleConns = 2, maxProcesses
-		transport.Proxy = nil
+		transport.MaxIdleConnsPerHost, transport.MaxIdleConns = atOnce, maxProcesses
+		transport.Proxy, transport.DialContext = nil, c.lost.dial
+		transport.DisableCompression = true // pages are not compressed
 		client = &http.Client{Transport: transport, CheckRedirect: noRedirect}
 	}
 	bounded := *client
@@ -118,6 +124,12 @@ func signal(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
+}
+
+// LookAt does the same for a service that a viewer sees in detail: its processes take no turns.
+func (c *Collector) LookAt(service string, d time.Duration) {
+	c.detailed.add(service, time.Now().Add(d))
+	c.Look(d)
 }
 
 // Looking reports whether a viewer looks.
@@ -233,7 +245,8 @@ func (c *Collector) known(services []ServiceState) []*process {
 			if len(c.processes) >= maxProcesses {
 				return nil
 			}
-			p = newProcess(address)
+			c.slots++
+			p = newProcess(address, c.slots)
 			c.processes[address] = p
 		}
 		if !seen[address] {
@@ -269,7 +282,7 @@ func (c *Collector) known(services []ServiceState) []*process {
 // maxAddress is the maximum length of the address of a page.
 const maxAddress = 1000
 
-// read asks the pages that are due, those first that were not asked for the longest time.
+// read asks the pages that are due.
 func (c *Collector) read(ctx context.Context, list []*process) {
 	bound := unwatchedBound
 	if c.Looking() {
@@ -277,11 +290,7 @@ func (c *Collector) read(ctx context.Context, list []*process) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	due := slices.DeleteFunc(slices.Clone(list), func(p *process) bool {
-		p.view.Found = p.found
-		return time.Now().Before(p.after)
-	})
-	slices.SortStableFunc(due, func(a, b *process) int { return a.asked.Compare(b.asked) })
+	due := c.due(list, time.Now())
 	var wg sync.WaitGroup
 	next := make(chan *process)
 	for range min(atOnce, len(due)) {

@@ -15,6 +15,7 @@ type methodKey struct{ side, target, name string }
 
 // counters are what grows of a method.
 type counters struct {
+	service                            string // of a client
 	times                              telemetry.Histogram
 	codes                              map[anser.Code]uint64
 	failed, retried, refused, replayed uint64
@@ -59,6 +60,9 @@ type Calls struct {
 // Add adds calls of another process or method.
 func (c *Calls) Add(o *Calls) {
 	c.Window = max(c.Window, o.Window)
+	if o.Times.Count == 0 && o.Retried == 0 && o.Refused == 0 && o.Replayed == 0 {
+		return // most methods of most processes
+	}
 	c.Times.Add(&o.Times)
 	c.Rate, c.Failed = c.Rate+o.Rate, c.Failed+o.Failed
 	c.Retried, c.Refused, c.Replayed = c.Retried+o.Retried, c.Refused+o.Refused, c.Replayed+o.Replayed
@@ -76,34 +80,46 @@ func (c *Calls) Figures() model.Figures {
 	return model.Figures{Rate: c.Rate, Failed: c.Failed, P50: c.Times.Quantile(0.5), P90: c.Times.Quantile(0.9), P99: c.Times.Quantile(0.99)}
 }
 
-// totalsOf returns the counters of a document.
-func totalsOf(d *admin.Document, now time.Time) *totals {
-	t := &totals{id: d.Process.ID, said: d.Time, got: now, cpu: d.Process.CPU, methods: make(map[methodKey]*counters)}
+// totalsOf returns the counters of a document. last has those of methods that it leaves out, and
+// may be nil.
+func totalsOf(d *admin.Document, now time.Time, last *totals) *totals {
+	t := &totals{id: d.Process.ID, said: d.Time, got: now, cpu: d.Process.CPU}
+	if last == nil {
+		t.methods = make(map[methodKey]*counters, min(len(d.Methods), maxMethods))
+	} else {
+		t.methods = maps.Clone(last.methods)
+	}
+	seen := make(map[methodKey]bool, min(len(d.Methods), maxMethods))
 	for i := range d.Methods {
 		m := &d.Methods[i]
 		key := methodKey{model.Text(m.Side), model.Text(m.Target), model.Text(m.Name)}
-		if t.methods[key] != nil {
+		if seen[key] {
 			continue // twice
 		}
-		if len(t.methods) == maxMethods {
+		if len(t.methods) == maxMethods && t.methods[key] == nil {
 			break
 		}
-		c := &counters{
-			codes: make(map[anser.Code]uint64), retried: m.Retried, refused: m.Refused, replayed: m.Replayed,
-			queue: m.Queue, decode: m.Decode, handle: m.Handle, encode: m.Encode,
-		}
-		for j := range m.Codes {
-			s := &m.Codes[j]
-			h := telemetry.Histogram{Count: s.Times.Count, Sum: s.Times.Sum, First: s.Times.First, Counts: s.Times.Counts}
-			c.times.Add(&h)
-			c.codes[s.Code] += s.Times.Count
-			if s.Code != anser.OK {
-				c.failed += s.Times.Count
-			}
-		}
-		t.methods[key] = c
+		seen[key] = true
+		t.methods[key] = countersOf(m)
 	}
 	return t
+}
+
+func countersOf(m *admin.Method) *counters {
+	c := &counters{
+		service: model.Text(m.Service), codes: make(map[anser.Code]uint64, len(m.Codes)), retried: m.Retried, refused: m.Refused, replayed: m.Replayed,
+		queue: m.Queue, decode: m.Decode, handle: m.Handle, encode: m.Encode,
+	}
+	for j := range m.Codes {
+		s := &m.Codes[j]
+		h := telemetry.Histogram{Count: s.Times.Count, Sum: s.Times.Sum, First: s.Times.First, Counts: s.Times.Counts}
+		c.times.Add(&h)
+		c.codes[s.Code] += s.Times.Count
+		if s.Code != anser.OK {
+			c.failed += s.Times.Count
+		}
+	}
+	return c
 }
 
 // less returns what was added since before, which may be nil, or 0 if the counter has fallen.
@@ -135,48 +151,40 @@ func (c *counters) calls(before *counters, window time.Duration) (out Calls) {
 	return out
 }
 
-// methodsOf returns the methods of a process, with their calls if there is a window.
-func methodsOf(d *admin.Document, now, before *totals, window time.Duration) (list []Method) {
-	served, of := servedOf(d)
-	services := make(map[string]string)
-	for i := range d.Methods {
-		services[model.Text(d.Methods[i].Target)] = model.Text(d.Methods[i].Service)
-	}
-	add := func(key methodKey, calls Calls) {
-		m := Method{Side: key.side, Target: key.target, Name: key.name, Calls: calls}
-		if key.side == "server" {
-			if s := served[key.name]; s != nil {
-				m.Builtin, m.Served = s.builtin, s.list
-			}
-			m.Of = of[key.name]
-		} else {
-			m.Service = services[key.target]
+// servedMethods says how the servers of a process run methods, by name.
+type servedMethods map[string]*servedMethod
+
+type servedMethod struct {
+	builtin bool
+	list    []Served
+	of      []string // services
+}
+
+// methods returns the methods of a process, with their calls if there is a window.
+func (served servedMethods) methods(now, before *totals, window time.Duration) []Method {
+	list := make([]Method, 0, max(len(now.methods), len(served)))
+	for key, c := range now.methods {
+		m := Method{Side: key.side, Target: key.target, Name: key.name, Calls: Calls{Window: window}}
+		if window > 0 && before.methods[key] != c {
+			m.Calls = c.calls(before.methods[key], window)
+		}
+		if key.side != "server" {
+			m.Service = c.service
+		} else if s := served[key.name]; s != nil {
+			m.Builtin, m.Served, m.Of = s.builtin, s.list, s.of
 		}
 		list = append(list, m)
 	}
-	for key, c := range now.methods {
-		var calls Calls
-		if window > 0 {
-			calls = c.calls(before.methods[key], window)
-		}
-		add(key, calls)
-	}
-	for name := range served { // not called yet
-		if key := (methodKey{side: "server", name: name}); now.methods[key] == nil {
-			add(key, Calls{Window: window})
+	for name, s := range served { // not called yet
+		if now.methods[methodKey{side: "server", name: name}] == nil {
+			list = append(list, Method{Side: "server", Name: name, Builtin: s.builtin, Served: s.list, Of: s.of, Calls: Calls{Window: window}})
 		}
 	}
 	return list
 }
 
-type servedMethod struct {
-	builtin bool
-	list    []Served
-}
-
-// servedOf returns how servers run methods, and the services of which these are.
-func servedOf(d *admin.Document) (map[string]*servedMethod, map[string][]string) {
-	served, of := make(map[string]*servedMethod), make(map[string]map[string]bool)
+func servedOf(d *admin.Document) servedMethods {
+	served, of := make(servedMethods), make(map[string]map[string]bool)
 	for i := range d.Servers[:min(len(d.Servers), maxClients)] {
 		s := &d.Servers[i]
 		for j := range s.Methods {
@@ -197,9 +205,8 @@ func servedOf(d *admin.Document) (map[string]*servedMethod, map[string][]string)
 			}
 		}
 	}
-	lists := make(map[string][]string)
 	for name, set := range of {
-		lists[name] = slices.Sorted(maps.Keys(set))
+		served[name].of = slices.Sorted(maps.Keys(set))
 	}
-	return served, lists
+	return served
 }

@@ -70,6 +70,7 @@ type Seen struct {
 // process reads one page. Its fields belong to the goroutine of the rounds.
 type process struct {
 	address string
+	host    string // of the address, with the port
 	found   []Place
 	since   time.Time // when it was first seen with its ID
 	asked   time.Time
@@ -77,7 +78,10 @@ type process struct {
 	pause   time.Duration
 	view    Process
 
+	state  string // of the page at the last reading, "" if that failed
 	before *totals
+	served servedMethods
+	slot   int // in which turns it is read
 }
 
 // totals are the counters of the last reading.
@@ -89,34 +93,37 @@ type totals struct {
 	methods map[methodKey]*counters
 }
 
-func newProcess(address string) *process {
-	return &process{address: address, since: time.Now(), view: Process{Address: address}}
+func newProcess(address string, slot int) *process {
+	return &process{address: address, host: hostOf(address), slot: slot, since: time.Now(), view: Process{Address: address}}
 }
 
 // read reads the page. What it says stays if the reading fails.
 func (p *process) read(ctx context.Context, reader *admin.Reader) {
 	first := p.asked.IsZero()
 	p.asked = time.Now()
-	d, err := reader.Document(ctx, p.address, "all?conns=0")
+	d, err := reader.Figures(ctx, p.address, p.state)
+	if err == nil && d.Since != "" && d.Process.ID != p.before.id {
+		err = errors.New("the page answers for another process than before")
+	}
 	switch {
 	case err != nil && first && errors.Is(err, context.DeadlineExceeded):
-		return // a page that no one looked at takes a second for its first answer
+		return // it is asked again at once
 	case err != nil:
 		p.pause = min(max(2*p.pause, Watched), maxPause)
 		p.after = time.Now().Add(p.pause - Watched/2)
-		p.view.Error = model.Text(err.Error())
+		p.state, p.view.Error = "", model.Text(err.Error())
 		return
 	}
 	p.pause, p.after = 0, time.Time{}
 	p.take(d, time.Now())
 }
 
-// take takes what a document says.
+// take takes what a document says. What it leaves out is as it was, if it builds on the last one.
 func (p *process) take(d *admin.Document, now time.Time) {
-	v := Process{
-		Address: p.address, Found: p.found, ID: model.Text(d.Process.ID), Name: model.Text(d.Process.Name), Read: now, Started: d.Process.Started,
-		Memory: d.Process.Memory, Goroutines: max(d.Process.Goroutines, 0),
-	}
+	v, whole := p.view, d.Since == ""
+	v.Found, v.Error, v.Read, v.Started, v.Memory = p.found, "", now, d.Process.Started, d.Process.Memory
+	v.ID, v.Name, v.Goroutines = model.Text(d.Process.ID), model.Text(d.Process.Name), max(d.Process.Goroutines, 0)
+	v.Conns, v.InFlight, v.Waiting, v.CPU, v.Window, v.Services = 0, 0, 0, 0, 0, nil
 	for _, s := range d.Process.Services[:min(len(d.Process.Services), maxClients)] {
 		v.Services = append(v.Services, model.Text(s))
 	}
@@ -124,20 +131,35 @@ func (p *process) take(d *admin.Document, now time.Time) {
 		s := &d.Servers[i]
 		v.Conns, v.InFlight, v.Waiting = v.Conns+max(s.Conns, 0), v.InFlight+max(s.InFlight, 0), v.Waiting+max(s.Waiting, 0)
 	}
-	v.Clients = clientsOf(d)
-	v.Slow, v.Failures = callsOf(d.Slow), callsOf(d.Failures)
-	totals := totalsOf(d, now)
+	has := func(part string) bool { return whole || slices.Contains(d.Changed, part) }
+	if has(admin.PartServers) {
+		p.served = servedOf(d)
+	}
+	if has(admin.PartClients) {
+		v.Clients = clientsOf(d)
+	}
+	if has(admin.PartSlow) {
+		v.Slow = callsOf(d.Slow)
+	}
+	if has(admin.PartFailures) {
+		v.Failures = callsOf(d.Failures)
+	}
+	var last *totals
+	if !whole {
+		last = p.before
+	}
+	totals := totalsOf(d, now, last)
 	if before := p.before; before != nil && before.id == totals.id && now.Sub(before.got) < maxWindow && totals.follows(before) {
 		v.Window = totals.since(before)
 		if cpu := float64(totals.cpu-before.cpu) / float64(v.Window); cpu >= 0 && cpu < 1<<16 {
 			v.CPU = cpu
 		}
 	}
-	v.Methods = methodsOf(d, totals, p.before, v.Window)
+	v.Methods = p.served.methods(totals, p.before, v.Window)
 	if p.view.ID != v.ID {
 		p.since = now
 	}
-	p.before, p.view = totals, v
+	p.before, p.view, p.state = totals, v, d.State
 }
 
 // follows reports whether no counter has fallen, which happens in one process only if it lies.
@@ -146,7 +168,7 @@ func (t *totals) follows(before *totals) bool {
 		return false
 	}
 	for key, m := range t.methods {
-		if was := before.methods[key]; was != nil && (m.times.Count < was.times.Count || m.failed < was.failed) {
+		if was := before.methods[key]; was != nil && was != m && (m.times.Count < was.times.Count || m.failed < was.failed) {
 			return false
 		}
 	}

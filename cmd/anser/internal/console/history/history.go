@@ -92,7 +92,9 @@ type series struct {
 }
 
 // Add adds the calls of a round, whose time is that of the round and whose step is the time since
-// the one before; a step of 0 is ignored.
+// the one before; a step of 0 is ignored. A step of up to [collect.Slowest] has its figures in each
+// of its seconds. Calls of a window that is longer than the step are counted in part in the heat
+// map.
 func (h *History) Add(key Key, round time.Time, step time.Duration, c *collect.Calls) {
 	if step <= 0 {
 		return
@@ -109,15 +111,22 @@ func (h *History) Add(key Key, round time.Time, step time.Duration, c *collect.C
 		h.series[key] = s
 	}
 	s.last = at
-	if step < 2*Fine {
-		s.fine.set(at, fineCount, key.hot(), c, 1)
+	share := 1.0
+	if c.Window > step {
+		share = float64(step) / float64(c.Window)
+	}
+	if step < collect.Slowest+Fine {
+		s.fine.set(at, fineCount, key.hot(), c, 1, share)
+		for back := int64(1); back < int64(step/Fine) && at >= back; back++ {
+			s.fine.repeat(at, at-back, fineCount)
+		}
 	}
 	if slot := at / perCoarse; slot != s.slot {
 		s.slot, s.sum, s.rounds = slot, collect.Calls{}, 0
 	}
 	s.sum.Add(c)
 	s.rounds++
-	s.coarse.set(s.slot, coarseCount, key.hot(), &s.sum, s.rounds)
+	s.coarse.set(s.slot, coarseCount, key.hot(), &s.sum, s.rounds, share)
 }
 
 // dropLocked makes room: it drops the series that was added to least recently, if that is over.
@@ -154,8 +163,19 @@ func (h *History) Len() int {
 	return len(h.series)
 }
 
-// set stores the calls of a step; rates are averages over n rounds.
-func (r *ring) set(step, count int64, hot bool, c *collect.Calls, n int) {
+// repeat stores what is known about a step for an earlier one, of which nothing is known.
+func (r *ring) repeat(step, earlier, count int64) {
+	if i := earlier % count; r.at[i] != earlier {
+		r.at[i], r.points[i] = earlier, r.points[step%count]
+		if r.heats != nil {
+			r.heats[i] = heat{} // its calls are counted once
+		}
+	}
+}
+
+// set stores the calls of a step; rates are averages over n rounds, and share of the calls are
+// counted.
+func (r *ring) set(step, count int64, hot bool, c *collect.Calls, n int, share float64) {
 	if r.points == nil {
 		r.points, r.at = make([]point, count), make([]int64, count)
 		for i := range r.at {
@@ -173,15 +193,15 @@ func (r *ring) set(step, count int64, hot bool, c *collect.Calls, n int) {
 		seconds(c.Times.Quantile(0.5)), seconds(c.Times.Quantile(0.9)), seconds(c.Times.Quantile(0.99)),
 	}
 	if hot {
-		r.heats[i] = heatOf(&c.Times)
+		r.heats[i] = heatOf(&c.Times, share)
 	}
 }
 
-func heatOf(times *telemetry.Histogram) (out heat) {
+func heatOf(times *telemetry.Histogram, share float64) (out heat) {
 	for i, n := range times.All() {
 		octave := (i + 8) >> telemetry.Scale // the bucket ends at 2^((i+1)/8) s
 		at := min(max(octave-heatFirst, 0), heatBounds-1)
-		out[at] = uint32(min(uint64(out[at])+n, math.MaxUint32))
+		out[at] = uint32(min(float64(out[at])+math.Ceil(float64(n)*share), math.MaxUint32))
 	}
 	return out
 }

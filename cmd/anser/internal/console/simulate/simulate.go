@@ -99,8 +99,24 @@ func (s *System) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.Change != nil {
 		h.Change(d)
 	}
+	if parts[1] == "figures.json" && h.Change == nil {
+		since(d, r.URL.Query().Get("since"))
+	}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(d)
+}
+
+// since leaves out what a reader with a state has: of these documents the methods alone change.
+func since(d *admin.Document, state string) {
+	d.State = d.Process.ID + ".1"
+	if d.State != state {
+		d.Changed = []string{admin.PartServers, admin.PartClients, admin.PartFailures, admin.PartSlow}
+		return
+	}
+	d.Since, d.Clients, d.Failures, d.Slow = state, nil, nil, nil
+	for i := range d.Servers {
+		d.Servers[i].Methods, d.Servers[i].Announcements = nil, nil
+	}
 }
 
 // Document returns what the page of an instance says now.

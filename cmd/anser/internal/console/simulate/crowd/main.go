@@ -1,9 +1,10 @@
-// Command crowd serves a console of 100 services with 1,000 simulated instances, of which one has
-// names that try to be markup. Tests of the page use it. It ends with its input.
+// Command crowd serves a console of simulated instances, 1,000 of 100 services by default, of which
+// one has names that try to be markup. Tests of the page use it. It ends with its input.
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -21,7 +22,13 @@ import (
 
 const markup = "<img src=x onerror=alert(1)>"
 
+var (
+	services  = flag.Int("services", 100, "services")
+	instances = flag.Int("instances", 10, "instances of each service")
+)
+
 func main() {
+	flag.Parse()
 	if err := run(); err != nil {
 		log.Fatal(err)
 	}
@@ -34,7 +41,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	sim := simulate.New(simulate.Options{Services: 100, Instances: 10, Rate: 100, Base: "http://" + l.Addr().String() + "/"})
+	sim := simulate.New(simulate.Options{Services: *services, Instances: *instances, Rate: 100, Base: "http://" + l.Addr().String() + "/"})
 	sim.Hook(0, simulate.Hook{Change: hostile})
 	pages := &http.Server{Handler: sim, ReadHeaderTimeout: 10 * time.Second}
 	go pages.Serve(l)

@@ -65,3 +65,6 @@ export function short(text: string, n: number): string {
 // party is the name of a caller without what marks a process.
 export const party = (name: string): string => name.replace(/^process:/, "");
 export const isProcess = (name: string): boolean => name.startsWith("process:");
+
+// byName compares texts as people do: 2 comes before 10.
+export const byName = new Intl.Collator(undefined, { numeric: true }).compare;

@@ -72,6 +72,13 @@ function subscribe(f: () => void): () => void {
 	return () => listeners.delete(f);
 }
 
+// watch calls f after each update, outside of React.
+export function watch(f: (s: State) => void): () => void {
+	return subscribe(() => f(state));
+}
+
+export const present = (): State => state;
+
 export const useStore = <T>(select: (s: State) => T): T => useSyncExternalStore(subscribe, () => select(state));
 
 function lose(): void {

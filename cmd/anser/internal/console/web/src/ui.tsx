@@ -1,11 +1,12 @@
 // The parts that pages are made of. Every text of another process is a child of an element, never markup.
-import { type ReactNode, memo, useMemo } from "react";
+import { type ReactNode, memo, useEffect, useMemo, useReducer, useRef } from "react";
 import type { ApiError, Change, Figures, Instance, Service } from "./api";
-import { clock, isProcess, never, party, rate, span } from "./format";
+import { byName, clock, isProcess, never, party, rate, span } from "./format";
+import { inSight, never as dropWork, soon, watchSight } from "./frames";
 import type { Tone } from "./tone";
 import { href, setQuery, useRoute } from "./route";
 import { useText } from "./settings";
-import { useStore } from "./store";
+import { present, watch } from "./store";
 
 const paths: Record<string, string> = {
 	overview: "M3 8a2 2 0 1 0 4 0a2 2 0 1 0-4 0M11 3.5a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0-3 0M11 12.5a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0-3 0M6.8 7l4.4-2.7M6.8 9l4.4 2.7",
@@ -69,7 +70,7 @@ export function Table<T>({ name, label, columns, rows, rowKey, rowClass, none, f
 		if (!key) return rows;
 		return rows.toSorted((a, b) => {
 			const x = key(a), y = key(b);
-			return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), undefined, { numeric: true }));
+			return sign * (typeof x === "number" && typeof y === "number" ? x - y : byName(String(x), String(y)));
 		});
 	}, [rows, by, sign]);
 	if (rows.length === 0) return <p className="empty">{none ?? t.none}</p>;
@@ -91,16 +92,41 @@ export function Table<T>({ name, label, columns, rows, rowKey, rowClass, none, f
 					</tr>
 				</thead>
 				<tbody>
-					{shown.map((row, i) => (
-						<tr key={rowKey(row, i)} className={rowClass?.(row)}>
-							{columns.map((c) => <td key={c.id} className={c.kind}>{c.cell(row)}</td>)}
-						</tr>
-					))}
+					{shown.map((row, i) => <Row key={rowKey(row, i)} row={row} columns={columns} kind={rowClass?.(row)} lazy={shown.length > eager} turn={i % 5} />)}
 				</tbody>
 			</table>
 			{shown.length < rows.length ? <p className="more">{t.andMore(rows.length - shown.length)}</p> : null}
 		</div>
 	);
+}
+
+const eager = 40; // rows of a table that are all renewed at once
+const lazyFor = 5_000; // ms after which a row that is out of sight is renewed
+
+interface RowProps<T> {
+	row: T;
+	columns: Column<T>[];
+	kind?: string;
+	lazy: boolean;
+	turn: number;
+}
+
+// Row is a row of a table. One that is out of sight and lazy keeps its figures for some seconds: it is renewed when it comes into sight.
+function Row<T>({ row, columns, kind, lazy, turn }: RowProps<T>) {
+	const t = useText();
+	const tr = useRef<HTMLTableRowElement>(null), kept = useRef<{ at: number; of: unknown[]; drawn: ReactNode }>(null);
+	const [, wake] = useReducer((n: number) => n + 1, 0);
+	useEffect(() => (lazy && tr.current ? watchSight(tr.current, wake) : undefined), [lazy]);
+	const now = performance.now(), last = kept.current;
+	const of = [kind, t, columns.length];
+	if (lazy && last && tr.current && !inSight(tr.current) && now - last.at < lazyFor && of.every((x, i) => x === last.of[i])) return last.drawn;
+	const drawn = (
+		<tr ref={tr} className={kind}>
+			{columns.map((c) => <td key={c.id} className={c.kind}>{c.cell(row)}</td>)}
+		</tr>
+	);
+	kept.current = { at: last ? now : now - turn * 1_000, of, drawn };
+	return drawn;
 }
 
 export function Tiles({ list }: { list: { name: string; value: ReactNode; tone?: "bad" | "warn" | ""; note?: ReactNode }[] }) {
@@ -115,13 +141,39 @@ export function Section({ title, aside, children, id }: { title: ReactNode; asid
 	return <section id={id}>{title ? <div className="head"><h2>{title}</h2>{aside}</div> : null}{children}</section>;
 }
 
-// Spark draws the last minute of rates.
+function sparkOf(trail: number[] | undefined): string {
+	if (!trail || trail.length < 2) return "";
+	let top = 1e-9;
+	for (const v of trail) if (v > top) top = v;
+	const x0 = 60 - trail.length;
+	let path = "";
+	for (let i = 0; i < trail.length; i++) path += `${i ? "L" : "M"}${x0 + i} ${Math.round(10 * (15 - (13 * trail[i]) / top)) / 10}`;
+	return path;
+}
+
+// Spark draws the last minute of rates. It is drawn outside of React, and while it is in sight.
 export const Spark = memo(function Spark({ name }: { name: string }) {
-	const trail = useStore((s) => s.trails.get(name));
-	if (!trail || trail.length < 2) return <svg className="spark" viewBox="0 0 60 16" aria-hidden="true" />;
-	const top = Math.max(...trail, 1e-9), x0 = 60 - trail.length;
-	const points = trail.map((v, i) => `${x0 + i} ${(15 - (13 * v) / top).toFixed(1)}`);
-	return <svg className="spark" viewBox="0 0 60 16" preserveAspectRatio="none" aria-hidden="true"><path d={"M" + points.join("L")} /></svg>;
+	const box = useRef<SVGSVGElement>(null);
+	useEffect(() => {
+		const e = box.current, path = e?.firstElementChild;
+		if (!e || !path) return;
+		let drawn: number[] | undefined;
+		const key = {};
+		const draw = () => {
+			const trail = present().trails.get(name);
+			if (trail === drawn) return;
+			drawn = trail;
+			path.setAttribute("d", sparkOf(trail));
+		};
+		draw();
+		const unwatch = watch(() => inSight(e) && soon(key, draw)), unsee = watchSight(e, () => soon(key, draw));
+		return () => {
+			unwatch();
+			unsee();
+			dropWork(key);
+		};
+	}, [name]);
+	return <svg ref={box} className="spark" viewBox="0 0 60 16" preserveAspectRatio="none" aria-hidden="true"><path /></svg>;
 });
 
 export const ServiceLink = ({ name }: { name: string }) =>

@@ -1,22 +1,30 @@
-// Moves and zooms a drawing by the transform of one group, with the mouse, fingers and buttons.
+// Moves and zooms a drawing by the transforms of its element and of one group, with the mouse, fingers and buttons.
 import { useCallback, useEffect, useRef } from "react";
 import type { Layout } from "./layout";
 
 const margin = 28;
 const least = 0.12, largest = 3;
 
-export function useCamera(layout: Layout) {
-	const svg = useRef<SVGSVGElement>(null), world = useRef<SVGGElement>(null);
+const farBelow = 0.55; // the scale from which on figures cannot be read
+
+// useCamera tells with setFar whether figures can be read.
+export function useCamera(layout: Layout, setFar: (far: boolean) => void) {
+	const frame = useRef<HTMLDivElement>(null), svg = useRef<SVGSVGElement>(null), world = useRef<SVGGElement>(null);
 	const at = useRef({ x: 0, y: 0, k: 1, moved: false });
 
+	// show moves the drawing as a layer, which the compositor does without painting it; a new scale paints it.
 	const show = useCallback(() => {
 		const { x, y, k } = at.current;
-		world.current?.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)}) scale(${k.toFixed(4)})`);
-		svg.current?.classList.toggle("far", k < 0.55);
-	}, []);
+		if (svg.current) svg.current.style.transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`;
+		const scale = `scale(${k.toFixed(4)})`;
+		if (world.current?.getAttribute("transform") === scale) return;
+		world.current?.setAttribute("transform", scale);
+		frame.current?.classList.toggle("far", k < farBelow);
+		setFar(k < farBelow);
+	}, [setFar]);
 
 	const fit = useCallback(() => {
-		const size = svg.current?.getBoundingClientRect();
+		const size = frame.current?.getBoundingClientRect();
 		if (!size?.width) return;
 		const k = Math.min((size.width - 2 * margin) / layout.width, (size.height - 2 * margin) / layout.height, 1.15);
 		at.current = { x: (size.width - layout.width * k) / 2, y: (size.height - layout.height * k) / 2, k, moved: false };
@@ -31,12 +39,12 @@ export function useCamera(layout: Layout) {
 	}, [show]);
 
 	const zoom = useCallback((factor: number) => {
-		const size = svg.current?.getBoundingClientRect();
+		const size = frame.current?.getBoundingClientRect();
 		if (size) zoomAt(factor, size.width / 2, size.height / 2);
 	}, [zoomAt]);
 
 	useEffect(() => {
-		const e = svg.current;
+		const e = frame.current;
 		if (!e) return;
 		if (!at.current.moved) fit();
 		const sizes = new ResizeObserver(() => at.current.moved || fit());
@@ -81,14 +89,14 @@ export function useCamera(layout: Layout) {
 			const size = e.getBoundingClientRect();
 			zoomAt(Math.exp(-v.deltaY / 300), v.clientX - size.left, v.clientY - size.top);
 		};
-		const still = (v: Event) => v.preventDefault(); // links are not dragged
+		const undragged = (v: Event) => v.preventDefault(); // links are not dragged
 		e.addEventListener("pointerdown", down);
 		e.addEventListener("pointermove", move);
 		e.addEventListener("pointerup", up);
 		e.addEventListener("pointercancel", up);
 		e.addEventListener("click", click, true);
 		e.addEventListener("wheel", wheel, { passive: false });
-		e.addEventListener("dragstart", still);
+		e.addEventListener("dragstart", undragged);
 		return () => {
 			sizes.disconnect();
 			e.removeEventListener("pointerdown", down);
@@ -97,9 +105,9 @@ export function useCamera(layout: Layout) {
 			e.removeEventListener("pointercancel", up);
 			e.removeEventListener("click", click, true);
 			e.removeEventListener("wheel", wheel);
-			e.removeEventListener("dragstart", still);
+			e.removeEventListener("dragstart", undragged);
 		};
 	}, [fit, show, zoomAt]);
 
-	return { svg, world, fit, zoom };
+	return { frame, svg, world, fit, zoom };
 }

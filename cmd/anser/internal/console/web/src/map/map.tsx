@@ -1,5 +1,6 @@
 // The map of calls. It is moved and zoomed without drawing it anew.
-import { memo, useEffect, useMemo, useRef } from "react";
+import { memo, useEffect, useMemo, useRef, useState } from "react";
+import { never, soon } from "../frames";
 import { party, rate, short, span } from "../format";
 import { go, href, setQuery, useRoute } from "../route";
 import { useText } from "../settings";
@@ -19,7 +20,9 @@ export default function CallMap() {
 	const focus = query.get("focus") ?? "", group = query.get("group") ?? "", open = query.get("open") ?? "", filter = query.get("q") ?? "";
 	const graph = useMemo(() => graphOf(services, edges, { group, open, filter, focus }), [services, edges, group, open, filter, focus]);
 	const layout = useLayout(graph);
-	const camera = useCamera(layout);
+	const [far, setFar] = useState(false);
+	const camera = useCamera(layout, setFar);
+	const texts = useTexts(graph);
 	const near = useMemo(() => {
 		if (!graph.nodes.some((n) => n.id === focus)) return null;
 		const set = new Set([focus]);
@@ -43,7 +46,7 @@ export default function CallMap() {
 				</span>
 			</div>
 			<div className={near ? "stage with" : "stage"}>
-				<svg ref={camera.svg} className="canvas live" style={{ height: `clamp(300px, ${Math.round(layout.height * 1.15) + 90}px, 64vh)` }} role="group" aria-label={t.map} onKeyDown={(e) => e.key === "Escape" && setQuery({ focus: undefined })}>
+				<div ref={camera.frame} className="canvas live" style={{ height: `clamp(300px, ${Math.round(layout.height * 1.15) + 90}px, 64vh)` }}><svg ref={camera.svg} role="group" aria-label={t.map} onKeyDown={(e) => e.key === "Escape" && setQuery({ focus: undefined })}>
 					<title>{t.mapHint}</title>
 					<defs>
 						{["plain", "failing", "near"].map((id) => (
@@ -55,14 +58,14 @@ export default function CallMap() {
 							const a = layout.places.get(e.from), b = layout.places.get(e.to);
 							if (!a || !b) return null;
 							const close = near !== null && (e.from === focus || e.to === focus);
-							return <EdgeLine key={e.from + ">" + e.to} a={a} b={b} bends={layout.bends.get(e.from + ">" + e.to) ?? straight} e={e} near={close} dim={near !== null && !close} label={close || (near === null && graph.edges.length <= labelled)} />;
+							return <EdgeLine key={e.from + ">" + e.to} a={a} b={b} bends={layout.bends.get(e.from + ">" + e.to) ?? straight} e={e} near={close} dim={near !== null && !close} label={!far && (close || (near === null && graph.edges.length <= labelled))} texts={texts} />;
 						})}
 						{graph.nodes.map((n) => {
 							const p = layout.places.get(n.id);
-							return p ? <NodeBox key={n.id} x={p.x} y={p.y} n={n} chosen={n.id === focus} dim={near !== null && !near.has(n.id)} /> : null;
+							return p ? <NodeBox key={n.id} x={p.x} y={p.y} n={n} chosen={n.id === focus} dim={near !== null && !near.has(n.id)} far={far} texts={texts} /> : null;
 						})}
 					</g>
-				</svg>
+				</svg></div>
 				{near ? <Panel name={focus} /> : null}
 			</div>
 		</div>
@@ -78,6 +81,42 @@ function useLayout(graph: Graph): Layout {
 		last.current = layout.places;
 	}, [layout]);
 	return layout;
+}
+
+// Texts write the figures of what is drawn, by id, outside of React: they change every second, and the rest seldom does.
+type Texts = Map<string, (of: GraphNode & GraphEdge) => void>;
+
+function useTexts(graph: Graph): Texts {
+	const texts = useRef<Texts>(new Map());
+	useEffect(() => {
+		const keys: object[] = [];
+		const write = (id: string, of: GraphNode | GraphEdge) => {
+			const f = texts.current.get(id);
+			if (!f) return;
+			keys.push(f);
+			soon(f, () => f(of as GraphNode & GraphEdge));
+		};
+		for (const n of graph.nodes) write(n.id, n);
+		for (const e of graph.edges) write(e.from + ">" + e.to, e);
+		return () => keys.forEach(never);
+	}, [graph]);
+	return texts.current;
+}
+
+// useFigures is for one thing that is drawn: f writes its figures.
+function useFigures<T>(texts: Texts, id: string, f: (of: T) => void): void {
+	const latest = useRef(f);
+	latest.current = f;
+	useEffect(() => {
+		texts.set(id, (of) => latest.current(of as T));
+		return () => void texts.delete(id);
+	}, [texts, id]);
+}
+
+// put changes a text that React has made.
+function put(e: Element | null | undefined, text: string): void {
+	const node = e?.firstChild;
+	if (node && node.nodeValue !== text) node.nodeValue = text;
 }
 
 // curve returns the path of an edge, and where its figures are.
@@ -110,42 +149,82 @@ function curve(a: Place, b: Place, bends: Place[]): { d: string; x: number; y: n
 
 const straight: Place[] = [];
 
-const EdgeLine = memo(function EdgeLine({ a, b, bends, e, near, dim, label }: { a: Place; b: Place; bends: Place[]; e: GraphEdge; near: boolean; dim: boolean; label: boolean }) {
+interface EdgeProps {
+	a: Place;
+	b: Place;
+	bends: Place[];
+	e: GraphEdge;
+	near: boolean;
+	dim: boolean;
+	label: boolean;
+	texts: Texts;
+}
+
+const widthOf = (e: GraphEdge): string => (1 + Math.log10(1 + e.rate) * 0.9).toFixed(1);
+
+const EdgeLine = memo(function EdgeLine({ a, b, bends, e, near, dim, label, texts }: EdgeProps) {
 	const t = useText();
+	const now = useRef(e), figures = useRef<SVGGElement>(null);
 	const failing = e.failed > 0, { d, x, y } = useMemo(() => curve(a, b, bends), [a, b, bends]);
 	const kind = failing ? "failing" : near ? "near" : "plain";
+	const line = (e: GraphEdge) => `${rate(e.rate)}/s · ${span(e.p99)}`, bad = (e: GraphEdge) => `✕ ${rate(e.failed)}/s`;
+	useFigures<GraphEdge>(texts, e.from + ">" + e.to, (e) => {
+		now.current = e;
+		put(figures.current?.children[0], line(e));
+		put(figures.current?.children[1], bad(e));
+	});
+	const name = (path: SVGPathElement) => { // before the browser shows it
+		const title = path.firstElementChild;
+		if (title) title.textContent = t.edgeText(party(e.from), party(e.to), rate(now.current.rate), rate(now.current.failed), span(now.current.p99));
+	};
 	return (
 		<g className={`edge ${kind}${dim ? " away" : ""}${e.rate ? "" : " idle"}`}>
-			<path d={d} strokeWidth={(1 + Math.log10(1 + e.rate) * 0.9).toFixed(1)} markerEnd={`url(#arrow-${kind})`} />
+			<path d={d} strokeWidth={widthOf(e)} markerEnd={`url(#arrow-${kind})`} />
 			{near && e.rate ? <path className="flow" d={d} /> : null}
-			<path className="touch" d={d}><title>{t.edgeText(party(e.from), party(e.to), rate(e.rate), rate(e.failed), span(e.p99))}</title></path>
+			<path className="touch" d={d} onPointerEnter={(v) => name(v.currentTarget)}><title /></path>
 			{label ? (
-				<g className="label">
-					<text x={x} y={y - 3}>{rate(e.rate)}/s · {span(e.p99)}</text>
-					{failing ? <text className="bad" x={x} y={y + 11}>✕ {rate(e.failed)}/s</text> : null}
+				<g ref={figures} className="label">
+					<text x={x} y={y - 3}>{line(e)}</text>
+					{failing ? <text className="bad" x={x} y={y + 11}>{bad(e)}</text> : null}
 				</g>
 			) : null}
 		</g>
 	);
-}, (p, q) => p.a === q.a && p.b === q.b && p.bends === q.bends && p.near === q.near && p.dim === q.dim && p.label === q.label && p.e.rate === q.e.rate && p.e.failed === q.e.failed && p.e.p99 === q.e.p99);
+}, (p, q) => p.a === q.a && p.b === q.b && p.bends === q.bends && p.near === q.near && p.dim === q.dim && p.label === q.label && widthOf(p.e) === widthOf(q.e) && !p.e.rate === !q.e.rate && p.e.failed > 0 === q.e.failed > 0);
 
-const NodeBox = memo(function NodeBox({ x, y, n, chosen, dim }: { x: number; y: number; n: GraphNode; chosen: boolean; dim: boolean }) {
+interface NodeProps {
+	x: number;
+	y: number;
+	n: GraphNode;
+	chosen: boolean;
+	dim: boolean;
+	far: boolean;
+	texts: Texts;
+}
+
+const NodeBox = memo(function NodeBox({ x, y, n, chosen, dim, far, texts }: NodeProps) {
 	const t = useText();
 	const { path, query } = useRoute();
+	const link = useRef<HTMLAnchorElement>(null), figures = useRef<SVGTextElement>(null);
 	const here = Object.fromEntries(query);
 	const address = n.members ? href(path, { ...here, open: n.label, focus: undefined }) : href(path, { ...here, focus: chosen ? undefined : n.id });
-	const line = n.process ? t.callsOthers : n.members ? `${t.nServices(n.members)} · ${rate(n.rate)}/s` : `${rate(n.rate)}/s · p99 ${span(n.p99)}`;
-	const name = `${party(n.label)}: ${line}${n.failed > 0 ? `, ${rate(n.failed)} ${t.failedPerSecond}` : ""}`;
+	const line = (n: GraphNode) => (n.process ? t.callsOthers : n.members ? `${t.nServices(n.members)} · ${rate(n.rate)}/s` : `${rate(n.rate)}/s · p99 ${span(n.p99)}`);
+	const shown = (n: GraphNode) => (n.failed > 0 ? `✕ ${rate(n.failed)}/s · ${rate(n.rate)}/s` : line(n));
+	const name = (n: GraphNode) => `${party(n.label)}: ${line(n)}${n.failed > 0 ? `, ${rate(n.failed)} ${t.failedPerSecond}` : ""}`;
+	useFigures<GraphNode>(texts, n.id, (n) => {
+		put(figures.current, shown(n));
+		link.current?.setAttribute("aria-label", name(n));
+	});
 	return (
-		<a href={address} className={`node t-${n.tone}${chosen ? " chosen" : ""}${dim ? " away" : ""}${n.process ? " process" : ""}${n.stale ? " stale" : ""}`} aria-label={name} aria-current={chosen ? "true" : undefined}
+		<a ref={link} href={address} className={`node t-${n.tone}${chosen ? " chosen" : ""}${dim ? " away" : ""}${n.process ? " process" : ""}${n.stale ? " stale" : ""}`} aria-label={name(n)} aria-current={chosen ? "true" : undefined}
 			onDoubleClick={() => !n.members && !n.process && go(href(["services", n.id]))}>
 			<title>{party(n.label)}</title>
 			{n.members ? <rect className="back" x={x + 5} y={y + 5} width={box.w} height={box.h} rx={9} /> : null}
 			<rect className="body" x={x} y={y} width={box.w} height={box.h} rx={9} />
 			<rect className="side" x={x} y={y + 9} width={4} height={box.h - 18} rx={2} />
-			{n.process || n.members ? null : <svg x={x + box.w - 58} y={y + box.h - 20} width={52} height={15}><Spark name={n.id} /></svg>}
+			{far || n.process || n.members ? null : <svg x={x + box.w - 58} y={y + box.h - 20} width={52} height={15}><Spark name={n.id} /></svg>}
 			<text className="name" x={x + 13} y={y + 20}>{short(party(n.label), 22)}</text>
-			<text className={n.failed > 0 ? "line bad" : "line"} x={x + 13} y={y + 38}>{n.failed > 0 ? `✕ ${rate(n.failed)}/s · ${rate(n.rate)}/s` : line}</text>
+			{far ? null : <text ref={figures} className={n.failed > 0 ? "line bad" : "line"} x={x + 13} y={y + 38}>{shown(n)}</text>}
 		</a>
 	);
-}, (p, q) => p.x === q.x && p.y === q.y && p.chosen === q.chosen && p.dim === q.dim && p.n.rate === q.n.rate && p.n.failed === q.n.failed && p.n.p99 === q.n.p99 && p.n.tone === q.n.tone && p.n.members === q.n.members && p.n.stale === q.n.stale);
+}, (p, q) => p.x === q.x && p.y === q.y && p.chosen === q.chosen && p.dim === q.dim && p.far === q.far && p.n.failed > 0 === q.n.failed > 0 && p.n.tone === q.n.tone && p.n.members === q.n.members && p.n.stale === q.n.stale);

@@ -7,7 +7,7 @@ import { go, href, useRoute } from "../route";
 import { useSettings, useText } from "../settings";
 import { useApi } from "../store";
 import { Choice, Filter, Section, ServiceLink, Table, Wait } from "../ui";
-import { type Health, type Square, type Squares, arrange, averages, healthOf } from "./squares";
+import { type Health, type Square, type Squares, arrange, averages, healthOf, renewed, shapeOf } from "./squares";
 import { useInstanceColumns } from "./service";
 
 export function InstancesPage() {
@@ -15,7 +15,7 @@ export function InstancesPage() {
 	const { query } = useRoute();
 	const { data, error, again } = useApi<Instance[]>("instances");
 	const wanted = (query.get("q") ?? "").toLowerCase();
-	const list = useMemo(() => (data ?? []).filter((i) => `${i.service} ${i.id} ${i.address} ${i.zone} ${i.version}`.toLowerCase().includes(wanted)), [data, wanted]);
+	const list = useMemo(() => (wanted === "" ? (data ?? []) : (data ?? []).filter((i) => `${i.service} ${i.id} ${i.address} ${i.zone} ${i.version}`.toLowerCase().includes(wanted))), [data, wanted]);
 	const means = useMemo(() => averages(data ?? []), [data]);
 	const troubled = list.filter((i) => healthOf(i, means.get(i.service) ?? 0) !== "ok");
 	const columns = [{ id: "service", title: t.service, cell: (i: Instance) => <ServiceLink name={i.service} />, sort: (i: Instance) => i.service }, ...useInstanceColumns()];
@@ -45,7 +45,9 @@ function Grid({ list, means, by }: { list: Instance[]; means: Map<string, number
 	const [width, setWidth] = useState(0);
 	const [at, setAt] = useState<number | null>(null);
 	const [tip, setTip] = useState<{ x: number; y: number } | null>(null);
-	const places = useMemo(() => arrange(list, width), [list, width]);
+	const shape = shapeOf(list), arranged = useMemo(() => arrange(list, width), [shape, width]);
+	const places = useMemo(() => renewed(arranged, list), [arranged, list]);
+	const drawn = useRef<Drawn>(null);
 	const palette = useMemo(() => Object.fromEntries(["ok", "slow", "bad", "out", "stale", "a", "ink", "dim", "paper", "link"].map((n) => [n, colour(n)])), [dark]);
 
 	useEffect(() => {
@@ -57,7 +59,7 @@ function Grid({ list, means, by }: { list: Instance[]; means: Map<string, number
 		return () => sizes.disconnect();
 	}, []);
 	useEffect(() => {
-		if (canvas.current && width > 0) draw(canvas.current, width, places, means, by, palette, at);
+		if (canvas.current && width > 0) drawn.current = draw(canvas.current, width, places, means, by, palette, at, drawn.current);
 	}, [places, means, by, palette, at, width]);
 
 	const chosen = at === null ? null : places.squares[at];
@@ -114,24 +116,40 @@ function step(p: Squares, at: number, key: string): number | null {
 	return best < 0 ? null : best;
 }
 
-function draw(canvas: HTMLCanvasElement, width: number, p: Squares, means: Map<string, number>, by: string, palette: Record<string, string>, at: number | null): void {
-	const c = sharp(canvas, width, p.height);
-	if (!c) return;
-	c.font = "12px system-ui, sans-serif";
-	c.textBaseline = "middle";
-	c.fillStyle = palette.ink;
-	for (const g of p.groups) c.fillText(short(g.name, p.label ? 26 : 48), g.x, g.y);
-	const value = values[by];
-	const most = value ? Math.max(...p.squares.map((s) => value(s.instance)), 1e-12) : 1;
-	p.squares.forEach((s, i) => {
-		const health = healthOf(s.instance, means.get(s.instance.service) ?? 0);
-		square(c, s, p.size, health, value ? { colour: palette.a, share: value(s.instance) / most } : null, palette);
+// Drawn is what a canvas shows: how each square looks, and what must be the same for the others to stay.
+interface Drawn {
+	of: unknown[];
+	looks: string[];
+}
+
+// draw draws the squares that look different than before, or everything.
+function draw(canvas: HTMLCanvasElement, width: number, p: Squares, means: Map<string, number>, by: string, palette: Record<string, string>, at: number | null, before: Drawn | null): Drawn | null {
+	const of = [canvas, width, p.groups, palette, devicePixelRatio], same = before && of.every((x, i) => x === before.of[i]);
+	const c = same ? canvas.getContext("2d") : sharp(canvas, width, p.height);
+	if (!c) return null;
+	if (!same) {
+		c.font = "12px system-ui, sans-serif";
+		c.textBaseline = "middle";
+		c.fillStyle = palette.ink;
+		for (const g of p.groups) c.fillText(short(g.name, p.label ? 26 : 48), g.x, g.y);
+	}
+	const value = values[by] as ((i: Instance) => number) | undefined;
+	let most = 1e-12;
+	if (value) for (const s of p.squares) most = Math.max(most, value(s.instance));
+	const looks = p.squares.map((s, i) => {
+		const health = healthOf(s.instance, means.get(s.instance.service) ?? 0), share = value ? Math.round((32 * value(s.instance)) / most) / 32 : 0;
+		const look = `${health} ${by} ${share} ${i === at}`;
+		if (same && before.looks[i] === look) return look;
+		if (same) c.clearRect(s.x - 2, s.y - 2, p.size + 4, p.size + 4);
+		square(c, s, p.size, health, value ? { colour: palette.a, share } : null, palette);
 		if (i === at) {
 			c.strokeStyle = palette.ink;
 			c.lineWidth = 2;
 			c.strokeRect(s.x - 1, s.y - 1, p.size + 2, p.size + 2);
 		}
+		return look;
 	});
+	return { of, looks };
 }
 
 // square draws an instance. What needs a look has a shape of its own, for viewers who see colours in another way.

@@ -1,5 +1,6 @@
 // The places of the squares of the map of instances: a row of a name and its squares for each service.
 import type { Instance } from "../api";
+import { byName } from "../format";
 
 export interface Square {
 	x: number;
@@ -26,7 +27,11 @@ const gap = 28; // between services that are next to each other
 // arrange places squares in a width.
 export function arrange(list: Instance[], width: number): Squares {
 	const byService = new Map<string, Instance[]>();
-	for (const i of list) byService.set(i.service, [...(byService.get(i.service) ?? []), i]);
+	for (const i of list) {
+		const of = byService.get(i.service);
+		if (of) of.push(i);
+		else byService.set(i.service, [i]);
+	}
 	const narrow = width < 620, label = narrow ? 0 : 190;
 	const size = list.length > 400 ? 15 : 22, step = size + 3;
 	const members = Math.max(0, ...[...byService.values()].map((l) => l.length));
@@ -42,13 +47,24 @@ export function arrange(list: Instance[], width: number): Squares {
 			groups.push({ name, x: b * block, y: narrow ? y + 8 : y + size / 2 });
 			if (narrow) y += 18;
 			const list = byService.get(name) ?? [];
-			list.sort((a, c) => a.id.localeCompare(c.id, undefined, { numeric: true }));
+			list.sort((a, c) => byName(a.id, c.id));
 			list.forEach((instance, i) => squares.push({ x: b * block + label + (i % columns) * step, y: y + Math.floor(i / columns) * step, instance }));
 			y += Math.ceil(list.length / columns) * step + 5;
 		}
 		height = Math.max(height, y);
 	}
 	return { squares, groups, height, size, label };
+}
+
+const idOf = (i: Instance): string => i.service + "\n" + i.id;
+
+// shapeOf is equal for lists that are arranged in the same way.
+export const shapeOf = (list: Instance[]): string => list.map(idOf).join("\n\n");
+
+// renewed returns squares in the same places with what a list says about their instances now.
+export function renewed(p: Squares, list: Instance[]): Squares {
+	const now = new Map(list.map((i) => [idOf(i), i]));
+	return { ...p, squares: p.squares.map((s) => ({ ...s, instance: now.get(idOf(s.instance)) ?? s.instance })) };
 }
 
 export type Health = "ok" | "slow" | "bad" | "out" | "stale";

@@ -1,0 +1,151 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A page is read every second while a viewer looks if its process is one of few, or of a service
+// that a viewer sees in detail. Others take turns, so that the services pay for pagesPerSecond
+// pages in a second, and each is read at least every [Slowest].
+const (
+	pagesPerSecond = 200
+	// Slowest is the longest time between two readings of a page while a viewer looks.
+	Slowest = 5 * time.Second
+
+	maxDetailed = 64 // services
+)
+
+// turns returns the number of turns for n processes, of which each has its page read in one.
+func turns(n int) int {
+	return min(max((n+pagesPerSecond-1)/pagesPerSecond, 1), int(Slowest/Watched))
+}
+
+// detailed has the services that viewers see in detail, with the end of their interest. Its
+// methods are safe for concurrent use. The zero value is ready.
+type detailed struct {
+	mu    sync.Mutex // guards the field below
+	until map[string]time.Time
+}
+
+// add notes the interest in a service, unless there are too many.
+func (d *detailed) add(service string, until time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.until == nil {
+		d.until = make(map[string]time.Time)
+	}
+	if _, ok := d.until[service]; ok || len(d.until) < maxDetailed {
+		d.until[service] = until
+	}
+}
+
+// now returns the services that are seen now.
+func (d *detailed) now(now time.Time) map[string]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make(map[string]bool, len(d.until))
+	for service, until := range d.until {
+		if until.Before(now) {
+			delete(d.until, service)
+			continue
+		}
+		out[service] = true
+	}
+	return out
+}
+
+// due returns the processes whose pages are read in this round, those first that were not asked
+// for the longest time.
+func (c *Collector) due(list []*process, now time.Time) []*process {
+	c.turn++
+	// A page that is read for the first time is read again at once, for its first figures.
+	seen, lost, every := c.detailed.now(now), c.lost.take(), 1
+	if c.Looking() {
+		every = turns(len(list))
+	}
+	due := make([]*process, 0, len(list)/every+1)
+	for _, p := range list {
+		p.view.Found = p.found
+		switch {
+		case now.Before(p.after): // it does not answer
+		case every == 1, p.view.Window == 0, p.view.Error != "", lost[p.host], c.turn%every == p.slot%every,
+			now.Sub(p.asked) > time.Duration(every)*Watched+Watched/2,
+			slices.ContainsFunc(p.found, func(at Place) bool { return seen[at.Service] }):
+			due = append(due, p)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *process) int { return a.asked.Compare(b.asked) })
+	return due
+}
+
+// lostHosts are the hosts, with their ports, that have closed a connection: their processes may
+// have ended, so that their pages are read in the next round. Its methods are safe for concurrent
+// use. The zero value is ready.
+type lostHosts struct {
+	mu    sync.Mutex // guards the field below
+	hosts map[string]bool
+}
+
+func (l *lostHosts) add(host string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hosts == nil {
+		l.hosts = make(map[string]bool)
+	}
+	l.hosts[host] = true
+}
+
+func (l *lostHosts) take() map[string]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := l.hosts
+	l.hosts = nil
+	return out
+}
+
+// dial returns a connection that notes its host if the host closes it. It is read all the time:
+// http.Transport waits for the end of connections that it keeps.
+func (l *lostHosts) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &watchedConn{c, l, address}, nil
+}
+
+type watchedConn struct {
+	net.Conn
+	lost *lostHosts
+	host string
+}
+
+// Read implements net.Conn.
+func (c *watchedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.lost.add(c.host)
+	}
+	return n, err
+}
+
+// hostOf returns the host of a page with its port, as it is dialed.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return address
+	}
+	if u.Port() != "" {
+		return u.Host
+	}
+	if u.Scheme == "https" {
+		return net.JoinHostPort(u.Hostname(), "443")
+	}
+	return net.JoinHostPort(u.Hostname(), "80")
+}
