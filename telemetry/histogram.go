@@ -122,7 +122,7 @@ func (h *Histogram) combine(o *Histogram, f func(a, b uint64) uint64, sign time.
 		first, last = min(first, a), max(last, b)
 	}
 	var room [64]uint64
-	all := room[:]
+	var all []uint64
 	if n := last - first + 1; n <= len(room) {
 		all = room[:n]
 	} else {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/hex"
 	"log/slog"
+	"slices"
 
 	"github.com/anser-rpc/anser"
-	"slices"
 )
 
 // Logs returns a handler of package slog that adds trace_id and span_id to the records that are

@@ -186,7 +186,6 @@ func TestReplayedLogins(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := b.begin(p, "ada")
-	cookies := b.Jar.Cookies(at2)
 	// An attacker leads another browser into the attacker's session.
 	victim.expect(400, "GET", back, "")
 	theirs := victim.begin(p, "bob")
@@ -208,7 +207,7 @@ func TestReplayedLogins(t *testing.T) {
 	victim.expect(401, "GET", mixed.String(), "")
 
 	back = b.begin(p, "ada")
-	cookies = b.Jar.Cookies(at2)
+	cookies := b.Jar.Cookies(at2)
 	b.expect(200, "GET", back, "")
 	if got := b.session(); got.User != "ada@example.org" {
 		t.Fatalf("the session is %+v", got)
