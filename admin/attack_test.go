@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -243,8 +244,17 @@ func TestSecretsAreNotShown(t *testing.T) {
 		o.CallEnded(context.Background(), &anser.CallInfo{Method: "A.B", Target: address, Address: address, Duration: time.Second, Err: err})
 	}
 	o.CallEnded(context.Background(), &anser.CallInfo{Method: "A.B", Target: address, Duration: time.Hour, Attempts: failed.Attempts})
+	if err := reg.Register(t.Context(), registry.Instance{Service: "shop", ID: "a", Address: "ws://" + hunter + "@10.0.0.9:1/x"}); err != nil {
+		t.Fatal(err)
+	}
+	found := registry.Scheme{Name: "test", Open: func(*url.URL) (registry.Resolver, string, error) { return reg, "shop", nil }}
+	shop, err := anser.Dial("test://h:1/shop", found, meter.Option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shop.Close()
 	at := &site{Server: h, meter: meter, page: page, client: c}
-	for _, path := range append(pages, "/all.json", "/method?side=client&name=A.B") {
+	for _, path := range append(pages, "/all.json", "/figures.json", "/method?side=client&name=A.B") {
 		for _, accept := range []string{"text/html", "text/plain", "application/json"} {
 			if _, body, _ := at.get(t, path, "Accept", accept, "Authorization", "Bearer "+hunter+" of the page"); strings.Contains(body, hunter) {
 				i := strings.Index(body, hunter)

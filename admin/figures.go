@@ -204,9 +204,9 @@ func sameServer(a, b Server) bool {
 		})
 }
 
-// briefInstance returns what names an instance.
+// briefInstance returns what names an instance, without credentials.
 func briefInstance(in *registry.Instance) registry.Instance {
-	return registry.Instance{Service: in.Service, ID: in.ID, Address: in.Address}
+	return registry.Instance{Service: in.Service, ID: in.ID, Address: redact.Target(in.Address)}
 }
 
 func sameInstance(a, b *registry.Instance) bool {
