@@ -88,8 +88,8 @@ func (c *Changes) serveDownload(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	out := &download{w: w, control: http.NewResponseController(w)}
-	if err = c.download(r, o, info.Size, out); err == nil {
+	out := &download{w: w, control: http.NewResponseController(w), want: info.Size}
+	if err = c.download(r, o, out); err == nil {
 		return
 	}
 	if out.begun {
@@ -126,32 +126,32 @@ func (c *Changes) openDownload(r *http.Request) (*opened, filetransfer.Info, err
 
 // download sends a file, and records that if the console has an audit log: it reads what a service
 // has, as a call does.
-func (c *Changes) download(r *http.Request, o *opened, size int64, out *download) error {
+func (c *Changes) download(r *http.Request, o *opened, out *download) error {
 	end, err := c.beginTransfer()
 	if err != nil {
 		return err
 	}
 	defer end()
 	if c.d.Log == nil {
-		return o.get(r, size, out)
+		return o.get(r, out)
 	}
-	begun, err := c.begin(r, o.entry(r, "download file", fmt.Sprintf("%s of %d bytes", o.method(filetransfer.OpGet), size)))
+	begun, err := c.begin(r, o.entry(r, "download file", fmt.Sprintf("%s of %d bytes", o.method(filetransfer.OpGet), out.want)))
 	if err != nil {
 		return err
 	}
-	err = o.get(r, size, out)
+	err = o.get(r, out)
 	c.end(begun, "", err) //nits:ignore errcheck the file has been sent
 	return err
 }
 
 // get sends the bytes of a file.
-func (o *opened) get(r *http.Request, size int64, out *download) error {
+func (o *opened) get(r *http.Request, out *download) error {
 	ctx, touch, stop := guardTransfer(r, func() bool { return false })
 	defer stop()
 	out.touch = touch
 	_, err := filetransfer.GetTo(ctx, o.client, o.path, out, o.options(filetransfer.Patience(retryFor))...)
-	if err == nil && out.size != size {
-		err = mistake("%q was changed while it was sent: download it again", model.Text(o.path))
+	if out.size > out.want || err == nil && out.size < out.want {
+		return mistake("%q was changed while it was sent: download it again", model.Text(o.path))
 	}
 	if err == nil {
 		err = out.finish()
@@ -169,6 +169,7 @@ type download struct {
 	control *http.ResponseController
 	touch   func(time.Duration)
 	begun   bool
+	want    int64  // the size that the browser was told
 	last    []byte // of what Write got, at most 1 byte
 	size    int64  // of all that Write got
 }
@@ -179,6 +180,9 @@ func (d *download) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	if d.size += int64(len(p)); d.size > d.want {
+		return 0, http.ErrContentLength // before the byte that is kept, which may be the last one of that size
+	}
 	if err := d.put(d.last); err != nil {
 		return 0, err
 	}
@@ -186,7 +190,6 @@ func (d *download) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	d.last = append(d.last[:0], p[len(p)-1])
-	d.size += int64(len(p))
 	d.touch(stallAfter)
 	return len(p), nil
 }

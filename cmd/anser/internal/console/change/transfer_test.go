@@ -1,6 +1,7 @@
 package change_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -224,6 +225,39 @@ func TestFailedDownload(t *testing.T) {
 	}
 	if n, err := io.Copy(io.Discard, answer.Body); err == nil {
 		t.Errorf("the download ends well after %d bytes", n)
+	}
+	eventually(t, "the audit log has it", func() bool {
+		var log []audit.Entry
+		v.expect(200, "GET", "/api/audit", "", &log)
+		return log[0].Outcome == audit.Failed && strings.Contains(log[0].Text, "changed")
+	})
+}
+
+// A file that grows after the console has told its size is not complete either, and the audit log
+// says why.
+func TestDownloadOfAGrowingFile(t *testing.T) {
+	const size = 512 << 10
+	var at string
+	grow := filetransfer.Authorize(func(_ context.Context, op filetransfer.Op, _ string) error {
+		if op == filetransfer.OpGet {
+			return os.Truncate(at, 2*size)
+		}
+		return nil
+	})
+	s, dir := files(t, access.Options{}, grow)
+	at = filepath.Join(dir, "log")
+	writeFile(t, dir, "log", "")
+	if err := os.Truncate(at, size); err != nil {
+		t.Fatal(err)
+	}
+	v := s.viewer("")
+	answer, err := v.Get(s.URL + contentOf("log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if n, err := io.Copy(io.Discard, answer.Body); err == nil {
+		t.Errorf("the download ends well after %d bytes of %d", n, 2*size)
 	}
 	eventually(t, "the audit log has it", func() bool {
 		var log []audit.Entry
