@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 	"github.com/anser-rpc/anser/filetransfer"
@@ -42,7 +43,7 @@ func guardTransfer(r *http.Request, complete func() bool) (ctx context.Context, 
 	ctx, cancel := context.WithCancelCause(asUser(context.WithoutCancel(r.Context()), r))
 	left := context.AfterFunc(r.Context(), func() {
 		if !complete() {
-			cancel(respond.Problem(http.StatusRequestTimeout, "the viewer has left, or the session has ended", "try again"))
+			cancel(cutOff(r.Context()))
 		}
 	})
 	t := time.AfterFunc(stallAfter, func() {
@@ -53,6 +54,15 @@ func guardTransfer(r *http.Request, complete func() bool) (ctx context.Context, 
 		left()
 		cancel(nil)
 	}
+}
+
+// cutOff returns why a transfer has ended with the context of its request.
+func cutOff(ctx context.Context) *respond.Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return respond.Problem(http.StatusRequestTimeout, fmt.Sprintf("behind a proxy that logs users in, a transfer takes %v at most", access.ProxyBound),
+			"use \"anser file put\" or \"anser file get\"")
+	}
+	return respond.Problem(http.StatusRequestTimeout, "the viewer has left, or the session has ended", "try again")
 }
 
 // beginTransfer counts a transfer, and returns a function for its end.
@@ -222,7 +232,7 @@ func (c *Changes) serveUpload(w http.ResponseWriter, r *http.Request) {
 	v, err := c.upload(r, control)
 	control.SetWriteDeadline(time.Now().Add(pieceWithin)) //nits:ignore errcheck as above
 	if err != nil {
-		if r.Context().Err() == nil {
+		if !errors.Is(r.Context().Err(), context.Canceled) {
 			control.SetReadDeadline(time.Now().Add(drainedWithin)) //nits:ignore errcheck as above
 			io.CopyN(io.Discard, r.Body, drained)                  //nits:ignore errcheck the rest does not matter
 		}

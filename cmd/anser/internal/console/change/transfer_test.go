@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -264,4 +265,62 @@ func TestDownloadOfAGrowingFile(t *testing.T) {
 		v.expect(200, "GET", "/api/audit", "", &log)
 		return log[0].Outcome == audit.Failed && strings.Contains(log[0].Text, "changed")
 	})
+}
+
+// expiring is a context whose deadline comes when a channel is closed.
+type expiring struct {
+	context.Context
+	late <-chan struct{}
+}
+
+func (e expiring) Done() <-chan struct{} { return e.late }
+
+func (e expiring) Err() error {
+	select {
+	case <-e.late:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// Behind a proxy that logs users in, requests have a deadline. The viewer learns why a transfer
+// ended with it.
+func TestUploadAtTheDeadline(t *testing.T) {
+	s, dir := files(t, access.Options{})
+	upload := s.changes.Routes()["PUT /api/files/{service}/{name}/content"]
+	late := make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /api/files/{service}/{name}/content", func(w http.ResponseWriter, r *http.Request) {
+		upload.ServeHTTP(w, r.WithContext(expiring{r.Context(), late}))
+	})
+	front := httptest.NewServer(mux)
+	defer front.Close()
+	v := s.viewer("")
+	reader, writer := io.Pipe()
+	defer writer.Close()
+	r, err := http.NewRequestWithContext(t.Context(), "PUT", front.URL+contentOf("new"), reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ContentLength = 1000
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if status, text := v.do(r); status != 408 || !strings.Contains(text, "behind a proxy") || !strings.Contains(text, "anser file put") {
+			t.Errorf("%d %s", status, text)
+		}
+	}()
+	if _, err := io.WriteString(writer, strings.Repeat("x", 10)); err != nil {
+		t.Fatal(err)
+	}
+	audited(t, v, 1, "")
+	close(late)
+	audited(t, v, 1, "behind a proxy")
+	if _, err := io.WriteString(writer, strings.Repeat("x", 990)); err != nil { // it is read, so that the viewer reads the answer
+		t.Fatal(err)
+	}
+	writer.Close()
+	<-ended
+	eventually(t, "nothing is left", func() bool { return len(namesIn(t, dir)) == 0 })
 }
