@@ -125,7 +125,12 @@ func Event(name string, data []byte) []byte {
 }
 
 // again tells a browser to ask for the events again, soon: its request has reached its deadline.
-var again = append([]byte("retry: 100\n"), Event("again", []byte(`{}`))...)
+// The browser keeps that time for all that follows, so that the next request begins with later: a
+// console that is down for a while would be asked ten times a second.
+var (
+	again = append([]byte("retry: 100\n"), Event("again", []byte(`{}`))...)
+	later = []byte("retry: 3000\n\n")
+)
 
 // Serve sends the first events, and then those of the viewer until it ends or the request is done.
 // At the deadline of the request, if it has one, it asks the viewer to come back. It calls still
@@ -140,6 +145,9 @@ func (v *Viewer) Serve(w http.ResponseWriter, r *http.Request, still func(), fir
 		control.SetWriteDeadline(time.Now().Add(writeBound)) // not every transport can
 		_, err := w.Write(event)
 		return err == nil && control.Flush() == nil
+	}
+	if _, ok := r.Context().Deadline(); ok {
+		first = append([][]byte{later}, first...)
 	}
 	for _, e := range first {
 		if !send(e) {

@@ -43,7 +43,7 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// At the deadline of its request a viewer is asked to come back.
+// At the deadline of its request a viewer is asked to come back at once, and only then.
 func TestServeUntilTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h events.Hub
@@ -55,7 +55,7 @@ func TestServeUntilTheDeadline(t *testing.T) {
 		defer cancel()
 		w := httptest.NewRecorder()
 		v.Serve(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil), func() {})
-		if want := "retry: 100\nevent: again\ndata: {}\n\n"; w.Body.String() != want {
+		if want := "retry: 3000\n\nretry: 100\nevent: again\ndata: {}\n\n"; w.Body.String() != want {
 			t.Errorf("%q, want %q", w.Body, want)
 		}
 	})
