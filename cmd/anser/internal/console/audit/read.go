@@ -12,10 +12,10 @@ import (
 // Read returns up to n entries, the last one first: those before a sequence, or the latest ones if
 // it is 0. It reads them from the end of the file and, for entries before another one, some lines
 // on the way there, so that its cost does not grow with the file. It fails if one of the entries
-// was changed, or one between them is missing.
+// was changed, also with a new hash, or one between them is missing.
 func (l *Log) Read(before uint64, n int) ([]Entry, error) {
 	l.mu.Lock()
-	size, last := l.size, l.sequence
+	size, last, hash := l.size, l.sequence, l.last
 	l.mu.Unlock()
 	n = min(max(n, 0), MaxRead)
 	if n == 0 || last == 0 || before == 1 {
@@ -29,39 +29,40 @@ func (l *Log) Read(before uint64, n int) ([]Entry, error) {
 	end, next := size, last
 	if before > 0 && before <= last {
 		next = before - 1
-		if end, err = startOf(f, size, before); err != nil {
+		if end, hash, err = startOf(f, size, before); err != nil {
 			return nil, fmt.Errorf("the audit log: %w", err)
 		}
 	}
-	list, err := backwards(f, end, next, n)
+	list, err := backwards(f, end, next, hash, n)
 	if err != nil {
 		return nil, fmt.Errorf("the audit log: %w", err)
 	}
 	return list, nil
 }
 
-// startOf returns where the line of an entry begins in a file of a size. The numbers of entries
-// grow, so that half of what is left can be ruled out with each line that is read.
-func startOf(f io.ReaderAt, size int64, sequence uint64) (int64, error) {
+// startOf returns where the line of an entry begins in a file of a size, and the hash of the entry
+// before it. The numbers of entries grow, so that half of what is left can be ruled out with each
+// line that is read.
+func startOf(f io.ReaderAt, size int64, sequence uint64) (begin int64, before string, err error) {
 	low, high := int64(0), size // the line begins in [low, high), which are beginnings of lines
 	for low < high {
 		at, err := lineAround(f, low+(high-low)/2, size)
 		if err != nil {
-			return 0, err
+			return 0, "", err
 		}
 		e, err := parse(at.line)
 		switch {
 		case err != nil:
-			return 0, fmt.Errorf("the line at byte %d is no entry: %w", at.begin, err)
+			return 0, "", fmt.Errorf("the line at byte %d is no entry: %w", at.begin, err)
 		case e.Sequence == sequence:
-			return at.begin, nil
+			return at.begin, e.Before, nil
 		case e.Sequence < sequence:
 			low = at.begin + int64(len(at.line))
 		default:
 			high = at.begin
 		}
 	}
-	return 0, fmt.Errorf("entry %d is missing", sequence)
+	return 0, "", fmt.Errorf("entry %d is missing", sequence)
 }
 
 // placed is a line and where it begins.
@@ -90,8 +91,8 @@ func tooLong(at int64) error {
 }
 
 // backwards returns up to n entries of the lines that end at a place in a file, the last one first.
-// It has the sequence of that one.
-func backwards(f io.ReaderAt, end int64, sequence uint64, n int) (list []Entry, err error) {
+// It has the sequence and the hash of that one.
+func backwards(f io.ReaderAt, end int64, sequence uint64, hash string, n int) (list []Entry, err error) {
 	var rest []byte // the end of a line whose beginning was not read yet
 	for list = []Entry{}; end > 0 && len(list) < n; {
 		begin := max(end-maxLine, 0)
@@ -113,10 +114,10 @@ func backwards(f io.ReaderAt, end int64, sequence uint64, n int) (list []Entry, 
 				return nil, fmt.Errorf("there is entry %d in the place of entry %d: entries are missing, or were moved", e.Sequence, sequence)
 			case e.Hash != e.hash():
 				return nil, fmt.Errorf("entry %d was changed", sequence)
-			case len(list) > 0 && list[len(list)-1].Before != e.Hash:
+			case e.Hash != hash:
 				return nil, fmt.Errorf("entry %d was changed or replaced", sequence)
 			}
-			list, sequence, data = append(list, e), sequence-1, data[:from]
+			list, sequence, hash, data = append(list, e), sequence-1, e.Before, data[:from]
 		}
 		if rest = slices.Clone(data); len(rest) > maxLine {
 			return nil, tooLong(begin)

@@ -159,25 +159,29 @@ func TestPagesOfAChangedLog(t *testing.T) {
 			t.Errorf("%s: earlier ones can be read", want)
 		}
 	}
-	// One that was computed anew does not fit the one after it.
-	var e Entry
-	if err := json.Unmarshal(lines[last-1], &e); err != nil {
-		t.Fatal(err)
-	}
-	e.User = "eve"
-	e.Hash = e.hash()
-	line, err := json.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := with(func(lines [][]byte) [][]byte {
-		lines[last-1] = append(line, '\n')
-		return lines
-	})
-	if err := os.WriteFile(l.path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Read(0, 10); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("entry %d was changed or replaced", e.Sequence)) {
-		t.Errorf("a replaced entry: %v", err)
+	// One that was computed anew does not fit the one after it, nor what the log has in memory.
+	for _, at := range []int{last - 1, last} {
+		var e Entry
+		if err := json.Unmarshal(lines[at], &e); err != nil {
+			t.Fatal(err)
+		}
+		e.User = "eve"
+		e.Hash = e.hash()
+		line, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := with(func(lines [][]byte) [][]byte {
+			lines[at] = append(line, '\n')
+			return lines
+		})
+		if err := os.WriteFile(l.path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, before := range []uint64{0, e.Sequence + 1} {
+			if _, err := l.Read(before, 10); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("entry %d was changed or replaced", e.Sequence)) {
+				t.Errorf("entry %d of %d is replaced, before %d: %v", e.Sequence, l.sequence, before, err)
+			}
+		}
 	}
 }
