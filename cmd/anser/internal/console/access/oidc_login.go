@@ -146,8 +146,14 @@ func (a *Access) serveOIDCCallback(w http.ResponseWriter, r *http.Request) {
 	}
 	over := respond.Problem(http.StatusBadRequest, "the login is over, or is not the one of this browser", "open the console and log in")
 	l, ok := a.pendingIn(list[0].Value)
-	if !ok || !hmac.Equal([]byte(q.Get("state")), []byte(l.state)) {
+	if !ok {
 		a.setLoginCookie(w, "", -1)
+		over.Write(w)
+		return
+	}
+	// The login of the cookie goes on: another tab has begun a login before it, or a page of another
+	// site has led the browser here.
+	if !hmac.Equal([]byte(q.Get("state")), []byte(l.state)) {
 		over.Write(w)
 		return
 	}

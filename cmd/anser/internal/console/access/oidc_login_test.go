@@ -137,6 +137,13 @@ func TestPendingLogins(t *testing.T) {
 		if i.asked != 0 {
 			t.Errorf("the provider was asked %d times", i.asked)
 		}
+		// The login of the cookie goes on: another tab of the browser may have begun the one before
+		// it, and any page can lead the browser here.
+		for _, back := range []string{other.back, "/api/oidc/callback?code=x&state=y", "/api/oidc/callback"} {
+			if w := b.send("GET", back, "", mine.cookie, "10.0.0.1"); w.Code != 400 || len(w.Result().Cookies()) > 0 {
+				t.Errorf("%s: %d %s, cookies %v", back, w.Code, w.Body, w.Result().Cookies())
+			}
+		}
 		time.Sleep(10*time.Minute - time.Second)
 		if w := b.send("GET", mine.back, "", mine.cookie, "10.0.0.1"); w.Code != 200 {
 			t.Errorf("after almost ten minutes: %d %s", w.Code, w.Body)

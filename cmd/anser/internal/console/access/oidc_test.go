@@ -188,5 +188,7 @@ func TestRefusedByOpenIDConnect(t *testing.T) {
 	victim := s.viewer(t)
 	victim.expect(400, "GET", back, "")
 	v.expect(400, "GET", "/api/oidc/callback?code=x&state=y", "")
-	v.expect(400, "GET", back, "") // each login is answered once
+	i.challenge, i.nonce = at.Query().Get("code_challenge"), at.Query().Get("nonce")
+	v.expect(200, "GET", back, "")
+	v.expect(400, "GET", back, "") // each login leads to one session
 }
