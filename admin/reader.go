@@ -39,11 +39,11 @@ func (r *Reader) Document(ctx context.Context, address, page string) (*Document,
 	return r.document(ctx, address, name, query)
 }
 
-// Figures reads what a program needs that comes again and again: the process, methods without
-// rates, servers, clients with the health of instances, and the latest 32 calls of both kinds.
-// since is the State of the last document from the address, or "". The answer has the methods
-// whose counters are different since then, and the parts that Changed names: all the rest is as
-// it was. It has everything if its Since is "", for example because the process is a new one.
+// Figures reads what a program that polls needs: the process, methods without rates, servers,
+// clients with the health of instances, and the latest 32 calls of both kinds. since is the State
+// of the last document from the address, or "". The answer has the methods whose counters are
+// different since then, and the parts that Changed names: all the rest is as it was. It has
+// everything if its Since is "", for example because the process is a new one.
 func (r *Reader) Figures(ctx context.Context, address, since string) (*Document, error) {
 	query := ""
 	if since != "" {
