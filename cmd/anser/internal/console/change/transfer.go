@@ -47,7 +47,7 @@ func guardTransfer(r *http.Request, complete func() bool) (ctx context.Context, 
 		}
 	})
 	t := time.AfterFunc(stallAfter, func() {
-		cancel(respond.Problem(http.StatusGatewayTimeout, "the transfer has stalled, because the service does not go on", "look at the instance"))
+		cancel(respond.Problem(http.StatusGatewayTimeout, "the transfer has stalled: the service does nothing", "look at the instance"))
 	})
 	return ctx, func(d time.Duration) { t.Reset(d) }, func() {
 		t.Stop()
