@@ -151,8 +151,8 @@ func (a *Access) serveOIDCCallback(w http.ResponseWriter, r *http.Request) {
 		over.Write(w)
 		return
 	}
-	// The login of the cookie goes on: another tab has begun a login before it, or a page of another
-	// site has led the browser here.
+	// The login of the cookie goes on: another tab has begun a login before it, or a page of
+	// another site has led the browser here.
 	if !hmac.Equal([]byte(q.Get("state")), []byte(l.state)) {
 		over.Write(w)
 		return
