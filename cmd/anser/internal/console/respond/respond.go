@@ -2,6 +2,7 @@
 package respond
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 )
@@ -30,11 +31,23 @@ func Fail(w http.ResponseWriter, status int, text, advice string) {
 	Problem(status, text, advice).Write(w)
 }
 
-// JSON answers with a value. One that cannot be encoded ends the answer with an empty body.
+// JSON answers with a value, or says that it cannot be encoded: a service may have sent a reply
+// that is not JSON.
 func JSON(w http.ResponseWriter, status int, v any) {
+	data, err := encode(v)
+	if err != nil {
+		status = http.StatusInternalServerError
+		data, _ = encode(Problem(status, "the answer cannot be encoded: "+err.Error(), "look at what the service sends, for example with \"anser call\""))
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	e := json.NewEncoder(w)
+	w.Write(data) // fails if the client has left
+}
+
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.Encode(v) // fails if the client has left
+	err := e.Encode(v)
+	return b.Bytes(), err
 }
