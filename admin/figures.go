@@ -27,8 +27,8 @@ const (
 // maxRecorded is the number of recorded calls of each kind for readers that poll.
 const maxRecorded = 32
 
-// follower makes documents for readers that poll. It keeps the parts as they were last, and the turn
-// in which each changed, so any number of readers get what is new for them.
+// follower makes documents for readers that poll. It keeps the parts as they were last, and the
+// turn in which each changed, so any number of readers get what is new for them.
 type follower struct {
 	mu      sync.Mutex // guards the fields below, and is held while a document is made
 	turn    uint64
