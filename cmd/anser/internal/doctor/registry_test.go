@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -172,10 +173,33 @@ func serveDNS(t *testing.T, names map[string][][4]byte, reply bool) *net.Resolve
 			pc.WriteTo(out, from)
 		}
 	}()
-	t.Cleanup(func() { pc.Close(); <-done })
+	// A resolver that was given up waits for its packet until a timeout of its own, unless the
+	// connection is closed.
+	var mu sync.Mutex // guards conns and over
+	var conns []net.Conn
+	over := false
+	t.Cleanup(func() {
+		pc.Close()
+		<-done
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		for _, nc := range conns {
+			nc.Close()
+		}
+	})
 	dialer := new(net.Dialer)
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return dialer.DialContext(ctx, "udp", pc.LocalAddr().String())
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return nil, net.ErrClosed
+		}
+		nc, err := dialer.DialContext(ctx, "udp", pc.LocalAddr().String())
+		if err == nil {
+			conns = append(conns, nc)
+		}
+		return nc, err
 	}}
 }
 
