@@ -132,7 +132,7 @@ export function Editor({ area, value, set, readOnly, schema, names, wrong }: Pro
 				onScroll={scrolled} />
 			<span ref={probe} className="probe" aria-hidden="true" />
 			{popup ? (
-				<ul ref={list} id={id} className="suggestions" role="listbox" aria-label={t.suggestions} style={{ left: popup.left, top: popup.top }}>
+				<ul ref={list} id={id} className="suggestions" role="listbox" aria-label={t.suggestions} style={{ left: `min(${popup.left}px, 100% - min(340px, 100%))`, top: popup.top }}>
 					{popup.list.map((c, i) => (
 						<li key={c.label} id={option(i)} role="option" aria-selected={i === popup.at} onPointerDown={(e) => { e.preventDefault(); accept(c); }} onPointerMove={() => i === popup.at || setPopup({ ...popup, at: i })}>
 							<code>{c.label}</code>{c.doc ? <span className="dim">{c.doc}</span> : null}
