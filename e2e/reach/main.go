@@ -74,7 +74,7 @@ func main() {
 	flag.Float64Var(&o.scale, "scale", 1, "factor for the number of calls per measurement, which takes about one second")
 	flag.IntVar(&o.conns, "conns", 10_000, "idle connections")
 	flag.StringVar(&o.ceiling, "ceiling", "", "path of the program of internal/ceiling; default: it is built")
-	flag.StringVar(&o.before, "before", "", "path of this program built from another commit, for the section observe; default: it is left out")
+	flag.StringVar(&o.before, "before", "", "path of this program built with the library of another commit, for the section observe; default: it is left out")
 	flag.StringVar(&o.kitex, "kitex", "", "path of the program of arena/peers/kitex, which the section observe measures with its tracer; default: it is left out")
 	flag.StringVar(&o.envoy, "envoy", "", "path of Envoy, which is measured by the section gateway; default: it is left out")
 	flag.Usage = func() {
