@@ -90,7 +90,7 @@ export const places = [
 		},
 	},
 	{
-		name: "console: rules", site: "console", path: "/#/services/arith?tab=rules", ready: ".ruleform",
+		name: "console: rules", site: "console", path: "/#/services/arith?tab=rules", ready: ".ruleform", picture: "console-rules", size: [1360, 900],
 		prepare: async (page) => {
 			await page.fill("textarea.code", "rules:\n  split:\n  - percent: 200\n    to: {zone: zone-a}\n");
 			await page.locator(".ruleform summary").click();
