@@ -74,6 +74,12 @@ func serve(t *testing.T, reg registry.Registrar, id, version string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	listen(t, s)
+}
+
+// listen makes the server of an instance serve until the test ends.
+func listen(t *testing.T, s *anser.Server) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +203,13 @@ func (v *viewer) send(method, path, body string) (int, string) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	r.Header.Set("Content-Type", "application/json")
+	return v.sendAs("application/json", r)
+}
+
+// sendAs sends a request whose body has the type.
+func (v *viewer) sendAs(contentType string, r *http.Request) (int, string) {
+	v.t.Helper()
+	r.Header.Set("Content-Type", contentType)
 	r.Header.Set("X-CSRF-Token", v.csrf)
 	answer, err := v.Do(r)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -42,13 +41,8 @@ func serveFolder(t *testing.T, reg registry.Registrar, id string, opts ...filetr
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); s.Serve(l) }()
-	t.Cleanup(func() { s.Close(); <-done; root.Close() })
+	t.Cleanup(func() { root.Close() })
+	listen(t, s)
 	return dir
 }
 
@@ -97,18 +91,7 @@ func (v *viewer) put(path, body, query string) (int, string) {
 
 func (v *viewer) do(r *http.Request) (int, string) {
 	v.t.Helper()
-	r.Header.Set("Content-Type", "application/octet-stream")
-	r.Header.Set("X-CSRF-Token", v.csrf)
-	answer, err := v.Do(r)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	data, err := io.ReadAll(answer.Body)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	return answer.StatusCode, string(data)
+	return v.sendAs("application/octet-stream", r)
 }
 
 // contentOf returns the path of the content of a file.
@@ -258,13 +241,8 @@ func TestFoldersWithLess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() { defer close(done); s.Serve(l) }()
-	t.Cleanup(func() { s.Close(); <-done; root.Close() })
+	t.Cleanup(func() { root.Close() })
+	listen(t, s)
 	awaitInstances(t, reg, 1)
 	v := start(t, reg, access.Options{}).viewer("")
 	if text := v.expect(200, "GET", "/api/files/arith", "", nil); !strings.Contains(text, `[{"name":"Read","list":true,"get":true},{"name":"Write","put":true}]`) {
