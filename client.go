@@ -280,7 +280,7 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 		fault.Method = name
 		return fault
 	}
-	c.budget.Deposit()
+	c.budget.Deposit(k.slot)
 	x.k, x.o, x.m, x.codec = k, o, m, codec
 	if o.special() {
 		return nil

@@ -52,7 +52,7 @@ func (c *Client) forward(ctx context.Context, f forwarding) stopper {
 		p.finish(fault)
 		return p
 	}
-	c.budget.Deposit()
+	c.budget.Deposit(k.slot)
 	if p.o.oneway {
 		p.forwardOneway()
 		return p

@@ -173,7 +173,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		return
 	}
 	p.codec, p.ends = cd, ctx.Done()
-	c.budget.Deposit()
+	c.budget.Deposit(k.slot)
 	if p.e = c.pick(k, m); p.e != nil {
 		if fault = p.start(ctx); fault == nil {
 			return

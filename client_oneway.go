@@ -51,7 +51,7 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions, 
 		return fault
 	}
 	k.frame[flagsOffset] |= byte(wire.FlagOneway)
-	c.budget.Deposit()
+	c.budget.Deposit(k.slot)
 	k.oneway, k.atOnce = true, o.atOnce
 	defer func() { k.oneway, k.atOnce = false, false }()
 	var e *endpoint

@@ -3,18 +3,18 @@ package retrybudget
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/internal/striped"
 )
 
 // Budget bounds the retries of a client to a fraction of its calls plus a number per second,
-// accumulated over ten seconds. A call costs one atomic addition; the rest happens on a retry.
-// Safe for concurrent use.
+// accumulated over ten seconds. A call costs one addition to a counter; the rest happens on a
+// retry. Safe for concurrent use.
 type Budget struct {
 	ratio, rate float64
-	calls       atomic.Int64
+	calls       striped.Counter
 
 	mu     sync.Mutex // guards the fields below
 	seen   int64      // calls at the last update
@@ -30,8 +30,8 @@ func New(ratio, rate float64) *Budget {
 	return &Budget{ratio: ratio, rate: rate, spare: rate, looked: mono.Now()}
 }
 
-// Deposit counts a call.
-func (b *Budget) Deposit() { b.calls.Add(1) }
+// Deposit counts a call. Calls that are made at the same time should mostly have different places.
+func (b *Budget) Deposit(place uint32) { b.calls.Add(place, 1) }
 
 // Withdraw takes one retry and reports whether there was one.
 func (b *Budget) Withdraw(now mono.Time) bool {

@@ -26,7 +26,7 @@ func TestBudget(t *testing.T) {
 	if n := drawn(b, begin.Add(time.Second)); n != 10 {
 		t.Errorf("%d retries a second later, want 10", n)
 	}
-	b.calls.Add(1000)
+	b.calls.Add(0, 1000)
 	if n := drawn(b, begin.Add(2*time.Second)); n < 205 || n > 210 {
 		t.Errorf("%d retries after 1000 calls in a second, want 200 for them and 10 for the second", n)
 	}
@@ -42,14 +42,14 @@ func TestBudgetForgets(t *testing.T) {
 	begin := mono.Now()
 	b := New(0.2, 0)
 	b.looked = begin
-	b.calls.Add(1000)
+	b.calls.Add(0, 1000)
 	if !b.Withdraw(begin) {
 		t.Error("calls earned nothing")
 	}
 	if n := drawn(b, begin.Add(10*time.Second)); n != 0 {
 		t.Errorf("%d retries for calls ten seconds ago", n)
 	}
-	b.calls.Add(1000)
+	b.calls.Add(0, 1000)
 	if n := drawn(b, begin.Add(1010*time.Second)); n > 3 {
 		t.Errorf("%d retries for 1000 calls in 1000 seconds, want those of the last ten, 2", n)
 	}
