@@ -23,6 +23,7 @@ import (
 	"github.com/anser-rpc/anser/internal/replycache"
 	"github.com/anser-rpc/anser/internal/spelling"
 	"github.com/anser-rpc/anser/internal/stranger"
+	"github.com/anser-rpc/anser/internal/striped"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -44,11 +45,12 @@ type Server struct {
 
 	stopping   atomic.Bool
 	httpSeen   stranger.Seldom // HTTP requests
-	inFlight   atomic.Int64    // calls that do not run on the reader goroutine of their connection
+	lanes      atomic.Uint32   // given to connections so far
+	inFlight   striped.Limit   // calls that do not run on the reader goroutine of their connection
 	streams    atomic.Int64    // streams among them
 	handshakes *handshakes.Places
 	monitor    monitor
-	workers    workers
+	workers    workerPools
 	gate       *waitQueue  // the adaptive limit's queue for all methods together, or nil
 	queues     atomic.Bool // a method limits how long its calls may wait
 	stats      stats
@@ -135,7 +137,9 @@ func NewServer(opts ...ServerOption) *Server {
 		s.mistakes = append(s.mistakes, errors.New("anser.Authorize needs anser.Authenticate: otherwise nobody has an identity that a policy could be about"))
 	}
 	s.addresses.Store(&s.o.addresses)
-	s.workers.upkeep = &s.duties
+	parts := striped.Stripes()
+	s.inFlight.Init(s.o.maxInFlight, parts)
+	s.workers = newWorkerPools(parts, &s.duties)
 	s.o.observers.made(s)
 	return s
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/idtable"
+	"github.com/anser-rpc/anser/internal/placement"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -20,6 +21,7 @@ type calleeHalf struct {
 	idBit    uint64      // of the ids of its calls: fromServer on a client's connection, else 0
 	tls      *tls.ConnectionState
 	auth     *connAuth // nil: the peer proves no identity
+	lane     uint32    // chooses among the parts of what the connections of the server write
 
 	// Guarded by mu.
 	running   idtable.Table[*callContext] // calls that do not run on the reader goroutine
@@ -54,7 +56,9 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 	if err := c.takeID(s, h.ID); err != nil {
 		return false, err
 	}
-	s.requests++
+	if s.requests++; s.requests%placement.SampleEvery == 1 {
+		s.turn++
+	}
 	c.pings = pingLimit{}
 	var r wire.Request
 	fault := wire.ParseRequest(h.Flags, body, &r)
@@ -107,10 +111,19 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 	if m.converse != nil {
 		return false, c.openStream(s, n, ctx, cd, r.Payload)
 	}
-	if c.accepted == nil || !m.inline(s.now) {
+	if c.accepted == nil || !s.inline(n) {
 		return false, c.handToWorker(s, n, ctx, cd, r.Payload)
 	}
 	return c.accepted.runInline(s, ctx, cd, r.Payload)
+}
+
+// inline reports whether a call of n runs on the reader goroutine. It asks the method in each
+// turn, not for each call: what the method knows is written by all processors.
+func (s *reading) inline(n *named) bool {
+	if n.asked != s.turn {
+		n.asked, n.inline = s.turn, n.method.inline(s.now)
+	}
+	return n.inline
 }
 
 // callForwarder forwards calls of methods that the server does not serve; see [Forward].

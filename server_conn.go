@@ -36,7 +36,7 @@ type serverConn struct {
 
 func newServerConn(s *Server) *serverConn {
 	c := new(serverConn)
-	c.conn, c.server, c.accepted = &c.link, s, c
+	c.conn, c.server, c.accepted, c.lane = &c.link, s, c, s.lanes.Add(1)
 	return c
 }
 
@@ -63,6 +63,7 @@ type reading struct {
 	cancels   cancelpace.Limit
 	drained   bool   // the client opens no more calls
 	requests  int    // since the last read
+	turn      uint32 // grows with each read, and with every few requests since; see inline
 	untimed   int64  // runs since the last timed one
 	key       string // of idempotency, of the last request with metadata
 	sockDelay *sockDelay
@@ -84,6 +85,11 @@ type named struct {
 	decided *verifiedIdentity
 	version uint64
 	allowed bool
+
+	// The answer of the method to whether it runs on the reader goroutine, and the turn at which it
+	// was asked.
+	inline bool
+	asked  uint32
 }
 
 const (
@@ -227,7 +233,7 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 	}
 	s := &reading{
 		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, unlisted: old.unlisted, hints: old.hints, lastID: old.lastID, now: mono.Now(), arrived: old.arrived,
-		auths: old.auths, cancels: old.cancels, drained: old.drained, sockDelay: old.sockDelay,
+		auths: old.auths, cancels: old.cancels, drained: old.drained, sockDelay: old.sockDelay, turn: old.turn,
 	}
 	s.reader = old.successor()
 	s.out = append(make([]byte, 0, cap(old.out)), old.out...)
@@ -238,7 +244,7 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 		m.placement.Handoff(s.now, m.calls.Load(), kept)
 	}
 	c.server.stats.handoffs.Add(1)
-	c.server.inFlight.Add(1)
+	c.server.inFlight.Force(c.lane)
 	taken := old.current
 	c.server.conns.Go(func() {
 		if c.auth != nil {

@@ -32,7 +32,7 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, 
 		return appendRefusal(out, ctx, fault)
 	}
 	phase = panicRun
-	ctx.method.calls.Add(1)
+	ctx.method.calls.Add(ctx.conn.lane, 1)
 	reply, err := ctx.method.run(ctx, in)
 	if err != nil {
 		return appendFault(out, ctx, handlerError(err))

@@ -80,7 +80,7 @@ func (k *forwardedCall) start(r *wire.Request, flags wire.Flags) {
 		k.forwarded(forwardReply{}, refused)
 		return
 	}
-	k.ctx.method.calls.Add(1)
+	k.ctx.method.calls.Add(k.ctx.conn.lane, 1)
 	call := up.forward(ctx, f)
 	k.mu.Lock()
 	k.up = call

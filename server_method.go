@@ -14,6 +14,7 @@ import (
 	"github.com/anser-rpc/anser/internal/gain"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/placement"
+	"github.com/anser-rpc/anser/internal/striped"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -27,7 +28,19 @@ const (
 )
 
 // method is one entry of a server's table.
+//
+// What calls write is apart from what they only read, which would otherwise leave the caches of
+// other processors with each call.
 type method struct {
+	// Used by few calls.
+	request reflect.Type
+	reply   reflect.Type
+	// Of a dynamic method: its schema, or nil, and the name that it has there, or "" for its own.
+	source       *contract.Source
+	contractName string
+	contract     *methodContract // nil without a schema
+
+	// Read by calls.
 	name       string // canonical
 	newRequest func() any
 	handle     func(ctx context.Context, in any) (any, error)
@@ -35,8 +48,6 @@ type method struct {
 	chain      Func                                          // interceptors around either; nil without interceptors
 	sampled    Func                                          // the same with those of samplers; nil without samplers
 	samplers   samplers
-	request    reflect.Type
-	reply      reflect.Type
 	in, out    *elements // of a method with tuples
 	idempotent bool
 	once       bool // duplicates get the stored reply
@@ -45,22 +56,20 @@ type method struct {
 	only       *codecSet   // nil: all of the server's
 	own        codec.Codec // that its messages bring, or nil
 	builtin    bool
-	foreign    bool // only other protocols call it
-	takesKeys  bool // its handler sees to idempotency keys itself
-	placement  placement.Learner
-	gains      gain.Table      // of compressing its replies
-	limits     *methodLimits   // nil: nothing limits its calls
-	sides      sides           // of a stream method
-	contract   *methodContract // nil without a schema
-	largeReply atomic.Bool     // the last reply was large; kept for observers
-	listed     atomic.Bool     // its calls are forwarded, and one was answered
-	// Of a dynamic method: its schema, or nil, and the name that it has there, or "" for its own.
-	source       *contract.Source
-	contractName string
+	foreign    bool          // only other protocols call it
+	takesKeys  bool          // its handler sees to idempotency keys itself
+	limits     *methodLimits // nil: nothing limits its calls
+	sides      sides         // of a stream method
+	largeReply atomic.Bool   // the last reply was large; kept for observers
+	listed     atomic.Bool   // its calls are forwarded, and one was answered
+	_          [64]byte
 
-	calls   atomic.Int64
-	failed  atomic.Int64
-	refused atomic.Int64
+	// Written by calls.
+	placement placement.Learner
+	gains     gain.Table // of compressing its replies
+	calls     striped.Counter
+	failed    atomic.Int64
+	refused   atomic.Int64
 }
 
 // alias is a further name of a method.
@@ -304,7 +313,7 @@ func (m *method) inline(now mono.Time) bool {
 // end ends a timed run. It learns nothing where the mode is fixed; see [placement.Learner.End].
 func (m *method) end(r *placement.Run, now mono.Time, handedOff bool) {
 	if m.mode == runLearned {
-		m.placement.End(r, now, m.calls.Load(), handedOff)
+		m.placement.End(r, now, m.calls.Load, handedOff)
 	}
 }
 

@@ -107,7 +107,7 @@ func (t *methodTable) enter(remove []string, entries []entry, guard func(*method
 	for _, e := range entries {
 		e.method.limits = guard(e.method, e.options)
 		if old := left[e.method.name]; old != nil {
-			e.method.calls.Store(old.calls.Load())
+			e.method.calls.Add(0, old.calls.Load())
 			e.method.failed.Store(old.failed.Load())
 			e.method.refused.Store(old.refused.Load())
 		}

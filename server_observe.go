@@ -156,7 +156,7 @@ func (s *Server) executeObserved(ctx *callContext, cd codec.Codec, payload, out 
 		return appendObserved(out, ctx, fault, false)
 	}
 	phase, ran, fault = panicRun, true, errExited
-	ctx.method.calls.Add(1)
+	ctx.method.calls.Add(ctx.conn.lane, 1)
 	reply, err := ctx.method.run(x.ctx, in)
 	large := ctx.method.largeReply.Load()
 	if large || ctx.oneway || err != nil {
@@ -219,7 +219,7 @@ func (s *Server) converseObserved(ctx *callContext, st anyStream, first int64, a
 		return appendObserved(nil, ctx, fault, false)
 	}
 	phase, reported, ran, fault = panicRun, s.o.observers.messages, true, errExited
-	ctx.method.calls.Add(1)
+	ctx.method.calls.Add(ctx.conn.lane, 1)
 	err := ctx.method.stream(x.ctx, st)
 	if fault = nil; err != nil {
 		fault = handlerError(err)

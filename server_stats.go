@@ -121,7 +121,7 @@ func (s *Server) Stats() ServerStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := ServerStats{
-		Conns: len(s.live), InFlight: s.inFlight.Load(), Streams: s.streams.Load(), Accepted: s.stats.accepted.Load(),
+		Conns: len(s.live), InFlight: s.inFlight.Taken(), Streams: s.streams.Load(), Accepted: s.stats.accepted.Load(),
 		HandshakeFailed: s.stats.handshakeFailed.Load(), Refused: s.stats.refused.Load(),
 		Cancelled: s.stats.cancelled.Load(), Panics: s.stats.panics.Load(), Handoffs: s.stats.handoffs.Load(),
 		Replayed: s.stats.replayed.Load(), LimitsHit: s.stats.limitHits.snapshot(), Memory: s.memory.Held(),

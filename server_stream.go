@@ -47,18 +47,17 @@ func (c *calleeHalf) enterStream(ctx *callContext, cd codec.Codec, payload []byt
 		ctx.extras = new(callExtras)
 	}
 	ctx.extras.stream = st
-	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
-		srv.inFlight.Add(-1)
+	if !srv.inFlight.Take(c.lane) {
 		return srv.tooManyInFlight()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.streaming >= srv.o.maxStreams {
-		srv.inFlight.Add(-1)
+		srv.inFlight.Give(c.lane)
 		return over(limitStreams, "the connection is at its limit of %d streams (anser.MaxStreams)", srv.o.maxStreams)
 	}
 	if uint64(c.detached) >= srv.settings.MaxCalls {
-		srv.inFlight.Add(-1)
+		srv.inFlight.Give(c.lane)
 		return c.tooManyCalls()
 	}
 	c.streaming++
@@ -98,7 +97,7 @@ func (s *Server) converse(ctx *callContext, st anyStream, first int64, arrived m
 			frame = s.panicked(ctx, nil, panicRun, p)
 		}
 	}()
-	ctx.method.calls.Add(1)
+	ctx.method.calls.Add(ctx.conn.lane, 1)
 	if err := ctx.method.stream(ctx, st); err != nil {
 		return appendFault(nil, ctx, handlerError(err))
 	}
@@ -164,7 +163,7 @@ func (c *calleeHalf) endStream(ctx *callContext, st *stream, frame []byte) {
 	}
 	c.mu.Unlock()
 	st.stop(over)
-	c.server.inFlight.Add(-1)
+	c.server.inFlight.Give(c.lane)
 	c.server.streams.Add(-1)
 	c.finishDrain()
 }

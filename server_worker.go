@@ -51,9 +51,54 @@ func (j *job) give(ctx *callContext) {
 	}
 }
 
+// workerPools are the workers of a server, in as many pools as there are processors: with one, two
+// locked sections of each call would be the same for all of them. The lane of a connection chooses
+// its pool.
+type workerPools []struct {
+	workers
+	_ [64]byte
+}
+
+// newWorkerPools returns n pools, a power of 2, whose maintenance is a part of upkeep.
+func newWorkerPools(n int, upkeep *upkeep.Task) workerPools {
+	all := make(workerPools, n)
+	for i := range all {
+		all[i].upkeep, all[i].most = upkeep, max(maxIdleWorkers/n, 1)
+	}
+	return all
+}
+
+// do makes a worker run the job; it does not wait.
+func (all workerPools) do(j *job) { all[int(j.ctx.conn.lane)&(len(all)-1)].do(j) }
+
+// trim ends some of the workers that were not needed lately, and reports whether idle ones are
+// left.
+func (all workerPools) trim() (left bool) {
+	for i := range all {
+		left = all[i].trim() || left
+	}
+	return left
+}
+
+// rest sets whether trim is no longer called. If so, workers end instead of becoming idle.
+func (all workerPools) rest(yes bool) {
+	for i := range all {
+		all[i].rest(yes)
+	}
+}
+
+// close ends the idle workers and waits for the others.
+func (all workerPools) close() {
+	for i := range all {
+		all[i].close()
+	}
+}
+
 // workers runs jobs on goroutines that are reused. The last one that became idle is the first to
 // be used: its stack has grown already and is in the cache.
 type workers struct {
+	most int // that may be idle
+
 	mu      sync.Mutex // guards the fields below
 	idle    []chan *job
 	least   int          // fewest idle ones since the last trim
@@ -63,9 +108,8 @@ type workers struct {
 	wg      sync.WaitGroup
 }
 
-const maxIdleWorkers = 1024
+const maxIdleWorkers = 1024 // of a server
 
-// do makes a worker run the job; it does not wait.
 func (p *workers) do(j *job) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
@@ -94,7 +138,7 @@ func (p *workers) work(j *job) {
 			continue
 		}
 		p.mu.Lock()
-		if p.closed || p.resting || len(p.idle) >= maxIdleWorkers {
+		if p.closed || p.resting || len(p.idle) >= p.most {
 			p.mu.Unlock()
 			return
 		}
@@ -105,8 +149,7 @@ func (p *workers) work(j *job) {
 	}
 }
 
-// trim ends half of the workers that were not needed since the last trim, and reports whether
-// idle ones are left.
+// trim ends half of the workers that were not needed since the last trim.
 func (p *workers) trim() (left bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +162,6 @@ func (p *workers) trim() (left bool) {
 	return p.least > 0
 }
 
-// rest sets whether trim is no longer called. If so, workers end instead of becoming idle.
 func (p *workers) rest(yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +178,6 @@ func (p *workers) endIdleLocked() {
 	p.idle, p.least = nil, 0
 }
 
-// close ends the idle workers and waits for the others.
 func (p *workers) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -173,18 +214,17 @@ func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd cod
 // returns why it cannot run. held is how many bytes the server's memory counts for the call.
 func (c *calleeHalf) take(ctx *callContext, size int) (held int, refused *Error) {
 	srv := c.server
-	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
-		srv.inFlight.Add(-1)
+	if !srv.inFlight.Take(c.lane) {
 		return 0, srv.tooManyInFlight()
 	}
 	if size > smallRequest {
 		if held = size; !srv.memory.Take(held) {
-			srv.inFlight.Add(-1)
+			srv.inFlight.Give(c.lane)
 			return 0, srv.outOfMemory(held)
 		}
 	}
 	if refused = c.open(ctx); refused != nil {
-		srv.inFlight.Add(-1)
+		srv.inFlight.Give(c.lane)
 		srv.memory.Give(held)
 		return 0, refused
 	}
@@ -257,9 +297,11 @@ func (c *calleeHalf) runJob(j *job) (next *job) {
 		} else {
 			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0], &t)
 		}
-		now := t.end()
-		ctx.method.placement.Note(now.Sub(began))
+		if m := ctx.method; m.mode == runLearned {
+			m.placement.Note(t.end().Sub(began))
+		}
 		if g := ctx.method.limits; g != nil && g.queue != nil {
+			now := t.end()
 			g.queue.Record(&g.class, now.Sub(j.granted), now)
 		}
 	}
@@ -298,6 +340,6 @@ func (c *calleeHalf) release(ctx *callContext) {
 	if c.auth != nil && ctx.extras != nil && ctx.extras.key != "" {
 		c.server.orphans.remove(ctx)
 	}
-	c.server.inFlight.Add(-1)
+	c.server.inFlight.Give(c.lane)
 	c.finishDrain()
 }

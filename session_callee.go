@@ -60,7 +60,7 @@ func (s *Server) settle(own *wire.Settings) {
 // inbound returns the callee half of the client's connection c, whose calls s serves.
 func (s *Server) inbound(c *clientConn) inboundCalls {
 	in := &sessionCallee{
-		calleeHalf: calleeHalf{conn: c.conn, server: s, idBit: fromServer},
+		calleeHalf: calleeHalf{conn: c.conn, server: s, idBit: fromServer, lane: s.lanes.Add(1)},
 		state:      &reading{generation: 1, lastID: fromServer},
 	}
 	if tc, ok := c.nc.(interface{ ConnectionState() tls.ConnectionState }); ok {

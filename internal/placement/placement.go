@@ -62,9 +62,9 @@ func (l *Learner) Average() time.Duration { return time.Duration(l.average.Load(
 // Begin starts a timed run. weight is the number of runs for which it counts.
 func (l *Learner) Begin(now mono.Time, weight int64) Run { return l.long.begin(now, weight) }
 
-// End ends a timed run on the goroutine that began it. calls is how often the method was called so
-// far. handedOff says that Handoff was called for the run.
-func (l *Learner) End(r *Run, now mono.Time, calls int64, handedOff bool) {
+// End ends a timed run on the goroutine that began it. calls returns how often the method was called
+// so far, and is asked after long runs only. handedOff says that Handoff was called for the run.
+func (l *Learner) End(r *Run, now mono.Time, calls func() int64, handedOff bool) {
 	took := now.Sub(r.began)
 	average := l.average.Load()
 	if !handedOff {
@@ -80,7 +80,7 @@ func (l *Learner) End(r *Run, now mono.Time, calls int64, handedOff bool) {
 	if r.proven(took) {
 		proven = r.Weight
 	}
-	l.noteLong(now, calls, average, long, proven)
+	l.noteLong(now, calls(), average, long, proven)
 }
 
 // Note takes the duration of a run into account that End does not know: one on a worker.

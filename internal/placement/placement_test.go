@@ -43,7 +43,7 @@ func TestTimedRuns(t *testing.T) {
 				t.Fatalf("a run with the weight %d", r.Weight)
 			}
 			now = now.Add(500 * time.Microsecond)
-			l.End(&r, now, n, handedOff)
+			l.End(&r, now, func() int64 { return n }, handedOff)
 		}
 		if got := l.Inline(now); got != handedOff {
 			t.Errorf("handed off %v: inline %v after slow runs", handedOff, got)
