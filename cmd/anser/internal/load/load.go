@@ -57,15 +57,47 @@ type shard struct {
 	_         [64]byte
 }
 
+// noted has the last latencies of a caller, which it enters into a shard together: with 1,000
+// callers the lock of a shard was held for most of the calls, and waited for longer than all
+// others.
+type noted struct {
+	shard     *shard
+	last      time.Time // when the last call ended
+	n         int
+	latencies [16]int64
+}
+
 // note counts a call of the measurement.
-func (s *shard) note(latency time.Duration, err error, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last = now
-	if err == nil {
-		s.latencies.RecordValue(min(max(int64(latency), leastLatency), mostLatency))
+func (c *noted) note(latency time.Duration, err error, now time.Time) {
+	c.last = now
+	if err != nil {
+		c.shard.fail(err)
 		return
 	}
+	if c.n == len(c.latencies) {
+		c.enter()
+	}
+	c.latencies[c.n] = min(max(int64(latency), leastLatency), mostLatency)
+	c.n++
+}
+
+// enter enters what was noted into the shard. The caller ends with it.
+func (c *noted) enter() {
+	s := c.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range c.latencies[:c.n] {
+		s.latencies.RecordValue(l)
+	}
+	c.n = 0
+	if c.last.After(s.last) {
+		s.last = c.last
+	}
+}
+
+func (s *shard) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.errors[anser.CodeOf(err).String()]++
 	if s.firstErr == nil {
 		s.firstErr = err
@@ -94,12 +126,13 @@ func Run(ctx context.Context, o Options, newCaller func() Caller) Result {
 	}
 	var callers sync.WaitGroup
 	for i := range o.Callers {
-		call, s := newCaller(), r.shards[i%len(r.shards)]
+		call, own := newCaller(), &noted{shard: r.shards[i%len(r.shards)]}
 		callers.Go(func() {
+			defer own.enter()
 			if r.pacer != nil {
-				r.callWhenDue(ctx, call, s)
+				r.callWhenDue(ctx, call, own)
 			} else {
-				r.callInTurn(ctx, call, s)
+				r.callInTurn(ctx, call, own)
 			}
 		})
 	}
@@ -116,20 +149,20 @@ func Run(ctx context.Context, o Options, newCaller func() Caller) Result {
 
 // callInTurn is the closed loop. The end of a call is the beginning of the next: one clock reading
 // per call.
-func (r *run) callInTurn(ctx context.Context, call Caller, s *shard) {
+func (r *run) callInTurn(ctx context.Context, call Caller, own *noted) {
 	for now := time.Now(); now.Before(r.until) && ctx.Err() == nil; {
 		began := now
 		err := call(ctx)
 		now = time.Now()
 		if ctx.Err() == nil && !began.Before(r.from) {
-			s.note(now.Sub(began), err, now)
+			own.note(now.Sub(began), err, now)
 		}
 	}
 }
 
 // callWhenDue is the open loop. Latency is measured from the time a call was due, so that calls
 // delayed by a slow server are included; see Gil Tene on coordinated omission.
-func (r *run) callWhenDue(ctx context.Context, call Caller, s *shard) {
+func (r *run) callWhenDue(ctx context.Context, call Caller, own *noted) {
 	for due := range r.pacer.due {
 		if ctx.Err() != nil {
 			continue // empty the channel: the pacer may be waiting
@@ -141,7 +174,7 @@ func (r *run) callWhenDue(ctx context.Context, call Caller, s *shard) {
 		err := call(ctx)
 		now := time.Now()
 		if ctx.Err() == nil && !due.Before(r.from) {
-			s.note(now.Sub(due), err, now)
+			own.note(now.Sub(due), err, now)
 		}
 	}
 }
