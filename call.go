@@ -10,7 +10,7 @@ import "context"
 func Call[R, A any](ctx context.Context, c *Client, method string, in *A, opts ...CallOption) (*R, error) {
 	var x callState
 	if err := c.begin(ctx, &x, method, in, (*R)(nil), nil, opts); err != nil {
-		return nil, x.end(c, err)
+		return nil, x.end(ctx, c, method, err)
 	}
 	out, err := new(R), error(nil)
 	if x.k == nil {
@@ -18,7 +18,7 @@ func Call[R, A any](ctx context.Context, c *Client, method string, in *A, opts .
 	} else {
 		err = c.complete(x.context(ctx), &x, out, true)
 	}
-	if err = x.end(c, err); err != nil {
+	if err = x.end(ctx, c, method, err); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -63,6 +63,8 @@ type clientMethod struct {
 	health  methodHealth          // of the method at the instances
 	gains   gain.Table            // of compressing the method's requests
 	hedge   atomic.Pointer[hedge] // of calls with the mode Backup, or nil
+
+	measures []measure // of observers
 }
 
 func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || m.learned.Load() }
@@ -223,8 +225,9 @@ type callState struct {
 	e     *endpoint // of the attempt, or nil if there was none to pick
 	fault *Error    // of the attempt
 
-	followed *followedCall // of which observers learn, or nil
+	followed *followedCall // that observers follow, or nil
 	by       *answer       // gets the attempt that was answered, or nil
+	observe  noticing
 }
 
 // begin makes the first attempt of a call, which is nearly always the last, and returns when its
@@ -250,10 +253,13 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 		if len(opts) > 0 {
 			o = o.with(opts)
 		}
-		if c.o.observers.followCalls() {
-			ctx = c.beginFollowed(ctx, x, name)
+		around := o.mode == Failsafe || o.mode == Failback || c.intercepts(name)
+		if w := c.o.observers; w.followCalls() {
+			if x.observe = measured; w.follows || around || o.special() {
+				ctx = c.beginFollowed(ctx, x, name)
+			}
 		}
-		if o.mode == Failsafe || o.mode == Failback || c.intercepts(name) {
+		if around {
 			x.o = o
 			return nil
 		}
@@ -263,13 +269,10 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 		return err
 	}
 	k := c.pool.getCall()
-	if x.followed == nil {
-		k.began = mono.Now()
-	} else {
-		k.began = x.followed.began
-	}
-	if k.traced = o.traced; x.by != nil {
-		k.traced = x.by
+	k.began = mono.Now()
+	k.traced = o.traced
+	if x.observe != unobserved || x.by != nil {
+		ctx = c.observe(ctx, x, k, name)
 	}
 	codec, fault := c.encode(ctx, k, m, in, out, o)
 	if fault != nil {
@@ -315,7 +318,12 @@ func (c *Client) complete(ctx context.Context, x *callState, out any, fresh bool
 		fault = k.decode(e, x.codec, out)
 	}
 	if fault != nil || e == nil {
+		if x.observe == measured {
+			c.followLate(x)
+		}
 		fault = newAttempts(c, x, out).run(ctx, k, e, fault)
+	} else if x.observe == measured {
+		c.measure(ctx, x)
 	} else if o.inv != nil || x.by != nil {
 		noteAnswer(o, x.by, k, e, 0)
 	}
@@ -334,7 +342,7 @@ func (c *Client) complete(ctx context.Context, x *callState, out any, fresh bool
 func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOptions, opts []CallOption) error {
 	var x callState
 	if err := c.begin(ctx, &x, name, in, out, o, opts); err != nil {
-		return x.end(c, err)
+		return x.end(ctx, c, name, err)
 	}
 	var err error
 	if x.k == nil {
@@ -342,7 +350,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 	} else {
 		err = c.complete(x.context(ctx), &x, out, false)
 	}
-	return x.end(c, err)
+	return x.end(ctx, c, name, err)
 }
 
 // method returns the client's state for a method, from its first call on.
@@ -357,7 +365,7 @@ func (c *Client) method(name string) (*clientMethod, error) {
 	if err := wire.CheckMethodName(name); err != nil {
 		return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "%v", err)
 	}
-	m := c.methods.add(name, c.pool)
+	m := c.methods.add(name, c.pool, c.o.observers.measuresOf(CallKind{Method: name, Target: c.observed}))
 	if m.health.Index != maxKnownMethods {
 		place.CompareAndSwap(nil, m)
 	}

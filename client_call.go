@@ -55,6 +55,8 @@ type call struct {
 	route    *Route          // the router's choice of instances; nil: all
 	traced   traced          // what chose its trace context, until its request is encoded; or nil
 	mover    mover           // of a call that may move to another instance if its own falls silent; else nil
+	opened   mono.Time       // when a call began that is measured
+	chosen   tracedCall      // of a call that is measured, if an observer chooses trace contexts
 }
 
 // attemptEnd is a future, whose attempts no goroutine waits for.

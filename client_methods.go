@@ -57,7 +57,7 @@ func (t *knownMethods) getLocked(name string) *clientMethod {
 
 // add returns the method with the name, and creates it the first time. It is not kept if there are
 // already maxKnownMethods.
-func (t *knownMethods) add(name string, p *pool) *clientMethod {
+func (t *knownMethods) add(name string, p *pool, measures []measure) *clientMethod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m := t.getLocked(name); m != nil {
@@ -65,9 +65,9 @@ func (t *knownMethods) add(name string, p *pool) *clientMethod {
 	}
 	n := t.lenLocked()
 	if n >= maxKnownMethods {
-		return &clientMethod{methodName: methodName{name, maxNumberedMethods}, health: methodHealth{Name: name, Index: maxKnownMethods}}
+		return &clientMethod{methodName: methodName{name, maxNumberedMethods}, health: methodHealth{Name: name, Index: maxKnownMethods}, measures: measures}
 	}
-	m := &clientMethod{methodName: methodName{name, p.methodNumber(name)}, health: methodHealth{Name: name, Index: n}}
+	m := &clientMethod{methodName: methodName{name, p.methodNumber(name)}, health: methodHealth{Name: name, Index: n}, measures: measures}
 	if t.recent == nil {
 		t.recent = make(map[string]*clientMethod)
 	}

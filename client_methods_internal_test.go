@@ -21,7 +21,7 @@ func TestKnownMethodsGrowsByFactors(t *testing.T) {
 	}
 	for i := range maxKnownMethods {
 		name := fmt.Sprint("A.M", i)
-		m := table.add(name, &p)
+		m := table.add(name, &p, nil)
 		note()
 		for range 3 {
 			if table.get(name) != m {
@@ -39,9 +39,9 @@ func TestKnownMethodsGrowsByFactors(t *testing.T) {
 func TestKnownMethodsIsBounded(t *testing.T) {
 	var table knownMethods
 	var p pool
-	first := table.add("A.M", &p)
+	first := table.add("A.M", &p, nil)
 	for i := range maxKnownMethods + 1000 {
-		table.add(fmt.Sprint("B.M", i), &p)
+		table.add(fmt.Sprint("B.M", i), &p, nil)
 	}
 	if n := len(table.all()); n != maxKnownMethods {
 		t.Errorf("%d methods are kept, want %d", n, maxKnownMethods)
@@ -49,7 +49,7 @@ func TestKnownMethodsIsBounded(t *testing.T) {
 	if table.get("A.M") != first {
 		t.Error("the first method was forgotten")
 	}
-	if m := table.add("C.M", &p); table.get("C.M") != nil || m.name != "C.M" || m.health.Index != cluster.MaxMethods {
+	if m := table.add("C.M", &p, nil); table.get("C.M") != nil || m.name != "C.M" || m.health.Index != cluster.MaxMethods {
 		t.Error("a method beyond the limit is kept, or counted for itself")
 	}
 	for i := range 2 * maxNumberedMethods {

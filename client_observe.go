@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/anser-rpc/anser/internal/mono"
 )
@@ -36,21 +37,6 @@ func (by *answer) traceOf(ctx context.Context) (Trace, bool) {
 
 func (by *answer) chosen() chosenTrace { return chosenTrace{by.info.Trace, by.found} }
 
-// chosenTrace is the trace context that observers have chosen for a call, and the one that it
-// replaces. Interceptors get a copy: one may go on with its call, against the rules, when the
-// record of the call is that of another one.
-type chosenTrace struct{ own, found Trace }
-
-// traceOf implements traced. A trace context that was put into the context after the observers had
-// chosen theirs is meant to be sent.
-func (c *chosenTrace) traceOf(ctx context.Context) (Trace, bool) {
-	t, ok := TraceFrom(ctx)
-	if t == c.found && isTrace(&c.own) {
-		return c.own, true
-	}
-	return t, ok
-}
-
 var followedCalls = sync.Pool{New: func() any { return new(followedCall) }}
 
 // callBegan tells the observers that a call begins.
@@ -58,19 +44,19 @@ func (c *Client) callBegan(ctx context.Context, method string, kind callKind) *f
 	f := followedCalls.Get().(*followedCall)
 	f.ctx, f.began = ctx, mono.Now()
 	info := &f.by.info
-	info.Method, info.Target = method, c.observed
+	info.Method, info.Target, info.began = method, c.observed, f.began
 	info.Stream, info.Oneway, info.Forward = kind.stream, kind.oneway, kind.forward
 	c.observeBegin(f)
 	return f
 }
 
 func (c *Client) observeBegin(f *followedCall) {
-	defer c.recoverObserver(f)
+	defer c.recoverObserver(f.by.info.Method)
 	info := &f.by.info
 	if trace := c.o.observers.trace; trace != nil {
 		f.by.found, _ = TraceFrom(f.ctx)
-		info.Parent = f.by.found
-		info.Trace, info.Parent = trace(f.ctx, info)
+		chosen := trace(f.ctx, CallKind{Method: info.Method, Target: c.observed, Stream: info.Stream, Oneway: info.Oneway}, f.by.found)
+		info.Trace, info.Parent = chosen.Own, chosen.Parent
 	}
 	f.ctx = c.o.observers.callBegan(f.ctx, info)
 }
@@ -78,12 +64,16 @@ func (c *Client) observeBegin(f *followedCall) {
 // callEnded tells the observers that a call has ended. It is the last use of f.
 func (c *Client) callEnded(f *followedCall, err error) {
 	c.observeEnd(f, err)
+	f.release()
+}
+
+func (f *followedCall) release() {
 	*f = followedCall{}
 	followedCalls.Put(f)
 }
 
 func (c *Client) observeEnd(f *followedCall, err error) {
-	defer c.recoverObserver(f)
+	defer c.recoverObserver(f.by.info.Method)
 	info := &f.by.info
 	info.Duration, info.Err = mono.Since(f.began), err
 	info.Attempts = f.by.failed
@@ -95,35 +85,176 @@ func (c *Client) observeEnd(f *followedCall, err error) {
 }
 
 // recoverObserver is deferred around observers of whole calls, which must not change their result.
-func (c *Client) recoverObserver(f *followedCall) {
+func (c *Client) recoverObserver(method string) {
 	if p := recover(); p != nil {
-		c.o.log.Error("an observer of a call panicked", "method", f.by.info.Method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		c.o.log.Error("an observer of a call panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}
 }
 
-// beginFollowed begins a call of which observers learn, and returns its context.
+// beginFollowed begins a call that observers follow, and returns its context.
 //
 //go:noinline
 func (c *Client) beginFollowed(ctx context.Context, x *callState, name string) context.Context {
+	x.observe = observed
 	x.followed = c.callBegan(ctx, name, callKind{})
 	x.by = &x.followed.by
 	return x.followed.ctx
 }
 
+// noticing says what observers learn of a call.
+type noticing uint8
+
+const (
+	unobserved noticing = iota
+	measured            // it is measured at its end, unless it is followed
+	observed            // it is followed, or was measured
+)
+
+// observe prepares k for the observers, and returns the context with which the call goes on. If the
+// call is not followed, and the observer of traces wants it to be, that begins here.
+//
+//go:noinline
+func (c *Client) observe(ctx context.Context, x *callState, k *call, name string) context.Context {
+	switch {
+	case x.followed != nil:
+		k.began = x.followed.began
+	case x.observe == measured:
+		k.opened = k.began
+		if c.o.observers.trace == nil {
+			break
+		}
+		if !c.chooseTrace(ctx, &k.chosen, name) {
+			k.traced = &k.chosen
+			break
+		}
+		f := c.lateRecord(k, name)
+		f.ctx = ctx
+		x.observe, x.followed, x.by = observed, f, &f.by
+		c.tellBegan(f)
+		ctx = f.ctx
+	}
+	if x.by != nil {
+		k.traced = x.by
+	}
+	return ctx
+}
+
+func (c *Client) chooseTrace(ctx context.Context, t *tracedCall, name string) (follow bool) {
+	defer c.recoverObserver(name)
+	t.own, t.parent = Trace{}, Trace{}
+	t.found, _ = TraceFrom(ctx)
+	chosen := c.o.observers.trace(ctx, CallKind{Method: name, Target: c.observed}, t.found)
+	t.own, t.parent = chosen.Own, chosen.Parent
+	return chosen.Follow
+}
+
+func (c *Client) tellBegan(f *followedCall) {
+	defer c.recoverObserver(f.by.info.Method)
+	f.ctx = c.o.observers.callBegan(f.ctx, &f.by.info)
+}
+
+// followLate makes observers learn of a call that is not measured after all, since its first attempt
+// was not the last.
+//
+//go:noinline
+func (c *Client) followLate(x *callState) {
+	x.observe, x.followed = observed, c.lateRecord(x.k, x.m.name)
+	x.by = &x.followed.by
+}
+
+// lateRecord returns the record of a call that has not been followed so far.
+func (c *Client) lateRecord(k *call, name string) *followedCall {
+	f := followedCalls.Get().(*followedCall)
+	f.began = k.opened
+	info := &f.by.info
+	info.Method, info.Target, info.began = name, c.observed, f.began
+	if t := &k.chosen; c.o.observers.trace != nil {
+		info.Trace, info.Parent, f.by.found = t.own, t.parent, t.found
+	}
+	return f
+}
+
+// measure tells the observers of a call that succeeded at its first attempt.
+//
+//go:noinline
+func (c *Client) measure(ctx context.Context, x *callState) {
+	x.observe = observed
+	defer c.recoverObserver(x.m.name)
+	took := mono.Since(x.k.opened)
+	sampled := c.o.observers.trace != nil && x.k.chosen.own.Flags&1 != 0
+	for i := range x.m.measures {
+		m := &x.m.measures[i]
+		if m.count(ctx, Measurement{Duration: took, Sampled: sampled}) && m.ended != nil {
+			c.tellMeasured(ctx, x, m, took)
+		}
+	}
+}
+
+//go:noinline
+func (c *Client) tellMeasured(ctx context.Context, x *callState, m *measure, took time.Duration) {
+	f := c.lateRecord(x.k, x.m.name)
+	noteAnswer(x.o, &f.by, x.k, x.e, 0)
+	info := &f.by.info
+	info.Measured, info.Duration = true, took
+	info.Pick = Pick{Reason: f.by.reason, Balancer: c.balancer, Route: f.by.route}
+	m.ended(ctx, info)
+	f.release()
+}
+
+// noteAnswer records the attempt of a call that was answered, for interceptors and observers.
+func noteAnswer(o *callOptions, by *answer, k *call, e *endpoint, attempt int) {
+	if o.inv != nil {
+		o.inv.answered(e.Instance().Address, attempt)
+	}
+	if by != nil {
+		by.info.Address, by.info.Attempt = e.Instance().Address, attempt
+	}
+	notePick(o, by, k)
+}
+
+// notePick records how the instance of an attempt was chosen.
+func notePick(o *callOptions, by *answer, k *call) {
+	if o.inv != nil {
+		k.notePick(&o.inv.picked)
+	}
+	if by != nil {
+		k.notePick(&by.picked)
+	}
+}
+
+func (k *call) notePick(p *picked) {
+	if p.reason, p.route = k.pick.Reason, ""; k.route != nil {
+		p.route = k.route.Name
+	}
+}
+
 // context returns the context with which the call goes on.
 func (x *callState) context(ctx context.Context) context.Context {
-	if x.followed != nil {
+	if x.followed != nil && x.followed.ctx != nil {
 		return x.followed.ctx
 	}
 	return ctx
 }
 
 // end ends the call with err, which it returns.
-func (x *callState) end(c *Client, err error) error {
-	if x.followed != nil {
-		c.callEnded(x.followed, err)
+func (x *callState) end(ctx context.Context, c *Client, name string, err error) error {
+	if x.observe != unobserved {
+		c.endObserved(ctx, x, name, err)
 	}
 	return err
+}
+
+// endObserved tells the observers that a call has ended.
+func (c *Client) endObserved(ctx context.Context, x *callState, name string, err error) {
+	if x.observe == measured { // it failed before it had an attempt
+		x.followed = c.callBegan(ctx, name, callKind{})
+	}
+	if f := x.followed; f != nil {
+		if f.ctx == nil {
+			f.ctx = ctx
+		}
+		c.callEnded(f, err)
+	}
 }
 
 // observeMade tells the observers of the client, once it is complete.

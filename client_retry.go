@@ -78,33 +78,6 @@ func (a *attempts) answered(k *call, e *endpoint, attempt int) {
 	}
 }
 
-// noteAnswer records the attempt of a call that was answered, for interceptors and observers.
-func noteAnswer(o *callOptions, by *answer, k *call, e *endpoint, attempt int) {
-	if o.inv != nil {
-		o.inv.answered(e.Instance().Address, attempt)
-	}
-	if by != nil {
-		by.info.Address, by.info.Attempt = e.Instance().Address, attempt
-	}
-	notePick(o, by, k)
-}
-
-// notePick records how the instance of an attempt was chosen.
-func notePick(o *callOptions, by *answer, k *call) {
-	if o.inv != nil {
-		k.notePick(&o.inv.picked)
-	}
-	if by != nil {
-		k.notePick(&by.picked)
-	}
-}
-
-func (k *call) notePick(p *picked) {
-	if p.reason, p.route = k.pick.Reason, ""; k.route != nil {
-		p.route = k.route.Name
-	}
-}
-
 // attempt makes an attempt at e, and decodes its reply.
 func (a *attempts) attempt(ctx context.Context, k *call, e *endpoint) *Error {
 	if err := k.attempt(ctx, e, a.m); err != nil {

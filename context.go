@@ -19,6 +19,35 @@ type traced interface {
 	traceOf(ctx context.Context) (Trace, bool)
 }
 
+// chosenTrace is the trace context that observers have chosen for a call, and the one that it
+// replaces. Interceptors get a copy: one may go on with its call, against the rules, when the
+// record of the call is that of another one.
+type chosenTrace struct{ own, found Trace }
+
+// traceOf implements traced. A trace context that was put into the context after the observers had
+// chosen theirs is meant to be sent.
+func (c *chosenTrace) traceOf(ctx context.Context) (Trace, bool) {
+	t, ok := TraceFrom(ctx)
+	if t == c.found && isTrace(&c.own) {
+		return c.own, true
+	}
+	return t, ok
+}
+
+// tracedCall is the trace context that an observer chose for a call that is not followed.
+type tracedCall struct {
+	chosenTrace
+	parent Trace
+}
+
+// traceOf implements traced. Nothing has changed the context since the choice.
+func (t *tracedCall) traceOf(context.Context) (Trace, bool) {
+	if isTrace(&t.own) {
+		return t.own, true
+	}
+	return t.found, isTrace(&t.found)
+}
+
 // servedFrom returns the call whose handler ctx belongs to, or nil.
 func servedFrom(ctx context.Context) servedCall {
 	if ctx == nil {

@@ -150,7 +150,7 @@ func WithTrace(ctx context.Context, t Trace) context.Context {
 // TraceFrom returns the trace context that WithTrace put into ctx, or that arrived with the call
 // that ctx belongs to.
 func TraceFrom(ctx context.Context) (Trace, bool) {
-	if ctx == nil {
+	if ctx == nil || ctx == context.Background() {
 		return Trace{}, false
 	}
 	if t, ok := ctx.Value(traceKey{}).(Trace); ok {

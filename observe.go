@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -34,21 +35,34 @@ type Observer struct {
 	// handshake failed, or it was refused.
 	ConnFailed func(c ConnInfo, err error)
 
-	// Trace returns the trace context with which a call continues, and that of its parent, which
-	// is zero if there is none. Until it returns, c.Parent is what [TraceFrom] returns for ctx. It
-	// is called before CallBegan, which finds both in the CallInfo. A client sends own, unless
-	// CallBegan or an interceptor chose another trace context with [WithTrace]. On a server, own is
-	// the trace context of the handler's context, but not if the request came over Anser's protocol
-	// with neither a trace context nor metadata: there is no memory for it then. Only the first
-	// observer with the function is asked.
+	// Trace chooses the trace context with which a call continues. inherited is what [TraceFrom]
+	// returns for ctx, or zero. It is called before CallBegan, which finds the choice in the
+	// CallInfo. A client sends the chosen trace context, unless CallBegan or an interceptor chose
+	// another one with [WithTrace]. On a server it is that of the handler's context, but not if the
+	// request came over Anser's protocol with neither a trace context nor metadata: there is no
+	// memory for it then. Only the first observer with the function is asked.
+	Trace func(ctx context.Context, k CallKind, inherited Trace) TraceChoice
+	// Measure returns the function that measures the calls of a method, or nil. A side calls it when
+	// it learns of the method, and calls the function at the end of each ordinary call of it, on
+	// the goroutine of the call. For such a call CallBegan is not called, and CallEnded only if the
+	// function returns true. All other calls are followed from their beginning and not measured.
 	//
-	// Trace, CallBegan and CallEnded must neither change c nor use it after they have returned: its
-	// memory is that of the next call then.
-	Trace func(ctx context.Context, c *CallInfo) (own, parent Trace)
+	// An ordinary call is unary, came over Anser's protocol, has a reply, and has no idempotency
+	// key. On a client it also succeeds at the first attempt, and has neither interceptors nor a
+	// mode such as [Backup]; on a server its messages have at most 1 KiB. No call is ordinary if
+	// Trace wants it to be followed, or if another observer has CallBegan or CallEnded without
+	// Measure.
+	//
+	// A call that is followed costs several times as much as one that is measured. So an observer
+	// that needs little of most calls should have the function. See package telemetry.
+	Measure func(k CallKind) func(ctx context.Context, m Measurement) (more bool)
 	// CallBegan is called once for a call, and returns the context with which it continues: ctx, or
 	// one that is derived from it, for example with a span. On the client that is before the
 	// interceptors and all attempts, which get the context. On the server it is before Request, and
 	// the handler gets the context. It is not called for calls that a server refuses before that.
+	//
+	// CallBegan and CallEnded must neither change c nor use it after they have returned: its memory
+	// is that of the next call then.
 	CallBegan func(ctx context.Context, c *CallInfo) context.Context
 	// CallEnded is called once at the end of a call, with the context that CallBegan returned. On
 	// the client that is after all attempts, and for a stream after its last message. On the server
@@ -123,8 +137,12 @@ type CallInfo struct {
 	// Attempts are, on the client, the attempts of a call with more than one, oldest first; of a
 	// call that succeeded all but the last. They are shared: do not change them.
 	Attempts []AttemptInfo
-	// Trace and Parent are what Trace of an [Observer] returned; zero without one.
+	// Trace and Parent are what Trace of an [Observer] chose; zero without one. A server has no
+	// memory for the trace that begins with a call that it does not follow, so both are zero then.
 	Trace, Parent Trace
+	// Measured is true if the call was not followed, and the function of [Observer.Measure] wanted
+	// it to be reported to CallEnded.
+	Measured bool
 
 	// Duration is the time of the whole call: on the client from the beginning to the result, on
 	// the server from the arrival of the request to the encoded reply. The other times are parts of
@@ -145,6 +163,48 @@ type CallInfo struct {
 	// [OutcomeOf] return. On the server it is the one that the caller gets. It is shared: do not
 	// change it.
 	Err error
+
+	began mono.Time // or 0
+}
+
+// Began returns when the call began, by the clock as it is set now: on the server when the request
+// had arrived. It is meant for observers, while they are called.
+func (c *CallInfo) Began() time.Time {
+	now := time.Now()
+	if c.began == 0 { // a server refused the call
+		return now.Add(-c.Duration)
+	}
+	return now.Add(-mono.Since(c.began))
+}
+
+// CallKind describes a call before it begins, or all calls of a method; then only the first three
+// fields are set.
+type CallKind struct {
+	Server bool   // true on the server
+	Method string // canonical on the server
+	Target string // as in [CallInfo]
+	Stream bool
+	Oneway bool
+}
+
+// TraceChoice is what Trace of an [Observer] chooses for a call.
+type TraceChoice struct {
+	Own    Trace // with which the call continues
+	Parent Trace // of its parent; zero if there is none
+	// Follow makes all observers follow the call from its beginning, for example because CallBegan
+	// puts something into its context.
+	Follow bool
+}
+
+// Measurement is what [Observer.Measure] learns of a call. The fields mean what they mean in a
+// [CallInfo].
+type Measurement struct {
+	Duration, Queue, Handle  time.Duration
+	RequestBytes, ReplyBytes int
+	Attempt                  int
+	// Sampled is true if Trace chose a trace context with the flag "sampled".
+	Sampled bool
+	Err     error
 }
 
 // Pick says why an attempt went to its instance.
@@ -179,9 +239,10 @@ type MessageInfo struct {
 // none, so that they cost a call one comparison.
 type observers struct {
 	list     []Observer
-	calls    bool                                                       // one of them follows whole calls
-	messages bool                                                       // one of them follows requests and replies
-	trace    func(ctx context.Context, c *CallInfo) (own, parent Trace) // or nil
+	calls    bool                                                               // one of them learns of whole calls
+	follows  bool                                                               // one of them follows each call from its beginning
+	messages bool                                                               // one of them follows requests and replies
+	trace    func(ctx context.Context, k CallKind, inherited Trace) TraceChoice // or nil
 }
 
 // newObservers returns the observers of old and more, or nil if there are none.
@@ -194,8 +255,32 @@ func newObservers(old *observers, more []Observer) *observers {
 	if i := slices.IndexFunc(w.list, func(o Observer) bool { return o.Trace != nil }); i >= 0 {
 		w.trace = w.list[i].Trace
 	}
-	w.calls = slices.ContainsFunc(w.list, func(o Observer) bool { return o.CallBegan != nil || o.CallEnded != nil || o.Trace != nil })
+	w.calls = slices.ContainsFunc(w.list, func(o Observer) bool {
+		return o.CallBegan != nil || o.CallEnded != nil || o.Trace != nil || o.Measure != nil
+	})
+	w.follows = slices.ContainsFunc(w.list, func(o Observer) bool {
+		return o.Measure == nil && (o.CallBegan != nil || o.CallEnded != nil)
+	})
 	return w
+}
+
+// measure measures calls of a method for an observer.
+type measure struct {
+	count func(ctx context.Context, m Measurement) (more bool)
+	ended func(ctx context.Context, c *CallInfo) // or nil
+}
+
+// measuresOf returns what measures the calls of a method.
+func (w *observers) measuresOf(k CallKind) (list []measure) {
+	for _, o := range w.all() {
+		if o.Measure == nil {
+			continue
+		}
+		if f := o.Measure(k); f != nil {
+			list = append(list, measure{f, o.CallEnded})
+		}
+	}
+	return list
 }
 
 // all returns the observers, or none.
@@ -206,7 +291,7 @@ func (w *observers) all() []Observer {
 	return w.list
 }
 
-// followCalls reports whether an observer follows whole calls.
+// followCalls reports whether an observer learns of whole calls.
 func (w *observers) followCalls() bool { return w != nil && w.calls }
 
 // followMessages reports whether an observer follows requests and replies.

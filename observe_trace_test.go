@@ -19,13 +19,12 @@ type spans struct {
 
 func (s *spans) observer() anser.Observer {
 	return anser.Observer{
-		Trace: func(ctx context.Context, _ *anser.CallInfo) (own, parent anser.Trace) {
+		Trace: func(_ context.Context, _ anser.CallKind, parent anser.Trace) anser.TraceChoice {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.last++
-			parent, _ = anser.TraceFrom(ctx)
-			own = anser.Trace{TraceID: [16]byte{99}, SpanID: [8]byte{s.last}, Flags: parent.Flags}
-			return own, parent
+			own := anser.Trace{TraceID: [16]byte{99}, SpanID: [8]byte{s.last}, Flags: parent.Flags}
+			return anser.TraceChoice{Own: own, Parent: parent}
 		},
 		CallEnded: func(_ context.Context, c *anser.CallInfo) {
 			s.mu.Lock()
@@ -179,8 +178,8 @@ func TestAllocationsOfTraceOfObserver(t *testing.T) {
 		})
 	}
 	observer := anser.Observe(anser.Observer{
-		Trace: func(context.Context, *anser.CallInfo) (own, parent anser.Trace) {
-			return anser.Trace{TraceID: [16]byte{1}, SpanID: [8]byte{1}}, anser.Trace{}
+		Trace: func(context.Context, anser.CallKind, anser.Trace) anser.TraceChoice {
+			return anser.TraceChoice{Own: anser.Trace{TraceID: [16]byte{1}, SpanID: [8]byte{1}}}
 		},
 		CallEnded: func(context.Context, *anser.CallInfo) {},
 	})

@@ -108,11 +108,11 @@ func (c *calleeHalf) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	}
 	if h.Flags&wire.FlagTrace != 0 {
 		if len(s.traces) == 0 {
-			s.traces = make([]Trace, slabSize)
+			s.traces = make([]heldTrace, slabSize)
 		}
 		ctx.trace = &s.traces[0]
 		s.traces = s.traces[1:]
-		*ctx.trace = r.Trace
+		ctx.trace.Trace = r.Trace
 	}
 	if r.Metadata != nil || r.Compression != 0 {
 		if len(s.extras) == 0 {

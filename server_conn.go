@@ -50,7 +50,7 @@ type reading struct {
 	out        []byte    // replies that are not written yet
 	slab       []callContext
 	extras     []callExtras // the same, for requests that need them
-	traces     []Trace      // the same, of pieces of few bytes without pointers
+	traces     []heldTrace  // the same, of pieces of few bytes without pointers
 	times      callTimes    // of the call that runs inline
 	current    *callContext // context of the handler that runs inline
 

@@ -19,7 +19,7 @@ type callContext struct {
 	conn     *calleeHalf
 	method   *method
 	extras   *callExtras // nil: nothing
-	trace    *Trace      // nil: none, and no memory for one unless there are extras
+	trace    *heldTrace  // nil: none, and no memory for one unless there are extras
 	id       uint64
 	deadline mono.Time // 0: none
 	attempt  uint8
@@ -31,6 +31,13 @@ type callContext struct {
 	mu          sync.Mutex    // guards the fields below
 	cancelState *cancelState
 	trail       *[]wire.Pair // nil: none
+}
+
+// heldTrace is the trace context of a call, and the span that is its parent if an observer chose
+// the trace context.
+type heldTrace struct {
+	Trace
+	parent [8]byte
 }
 
 // callExtras is the data that few calls have. The context itself is kept small: one is made per
@@ -93,21 +100,30 @@ func (c *callContext) inheritedMetadata() []byte {
 }
 
 func (c *callContext) inheritedTrace() *Trace {
-	if c.trace == nil || !isTrace(c.trace) {
+	if c.trace == nil || !isTrace(&c.trace.Trace) {
 		return nil
 	}
-	return c.trace
+	return &c.trace.Trace
 }
 
-// keepTrace makes t the trace context of the call, if there is memory for it. Giving memory to
-// calls that have nothing else would cost each of them some.
-func (c *callContext) keepTrace(t *Trace) {
-	switch {
-	case c.trace != nil:
-		*c.trace = *t
-	case c.extras != nil:
-		c.trace = new(*t)
+// inherited returns the trace context of the call, or zero.
+func (c *callContext) inherited() Trace {
+	if t := c.inheritedTrace(); t != nil {
+		return *t
 	}
+	return Trace{}
+}
+
+// keepTrace makes t the trace context of the call, below parent, if there is memory for it. Giving
+// memory to calls that have nothing else would cost each of them some.
+func (c *callContext) keepTrace(t, parent *Trace) {
+	if c.trace == nil {
+		if c.extras == nil {
+			return
+		}
+		c.trace = new(heldTrace)
+	}
+	c.trace.Trace, c.trace.parent = *t, parent.SpanID
 }
 
 func (c *callContext) isRetry() bool { return c.attempt > 0 }

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -18,24 +19,34 @@ import (
 //
 // t has the times that are known, for observers, and gets the end.
 func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, t *callTimes) (result []byte) {
-	if o := s.o.observers; o.followCalls() || o.followMessages() {
-		return s.executeObserved(ctx, cd, payload, out, t)
+	if s.o.observers != nil {
+		if x := s.follow(ctx, len(payload)); x != nil {
+			return s.executeObserved(x, ctx, cd, payload, out, t)
+		}
+		if ctx.method.measures != nil && t.began == 0 {
+			t.began = mono.Now()
+		}
 	}
-	phase := panicDecode
+	phase, fault := panicDecode, errExited
 	defer func() {
 		if p := recover(); p != nil {
-			result = s.panicked(ctx, out, phase, p)
+			fault = s.panicError(ctx, phase, p)
+			result = appendUnfinished(out, ctx, fault)
+		}
+		if ctx.method.measures != nil && phase != panicDecode { // or else it is reported as refused
+			s.measure(ctx, t, fault, len(payload), len(result)-len(out))
 		}
 	}()
-	in, fault := s.decodeRequest(ctx, cd, payload)
-	if fault != nil {
+	var in, reply any
+	if in, fault = s.decodeRequest(ctx, cd, payload); fault != nil {
 		return appendRefusal(out, ctx, fault)
 	}
-	phase = panicRun
+	phase, fault = panicRun, errExited
 	ctx.method.calls.Add(ctx.conn.lane, 1)
-	reply, err := ctx.method.run(ctx, in)
-	if err != nil {
-		return appendFault(out, ctx, handlerError(err))
+	var err error
+	if reply, err = ctx.method.run(ctx, in); err != nil {
+		fault = handlerError(err)
+		return appendFault(out, ctx, fault)
 	}
 	if ctx.oneway {
 		return out
@@ -170,7 +181,11 @@ func (c *calleeHalf) appendError(out []byte, id uint64, flags wire.Flags, b *wir
 // panicked turns a panic of the user's code into an error that contains only an id, by which the
 // entry in the server's log is found.
 func (s *Server) panicked(ctx *callContext, out []byte, phase string, p any) []byte {
-	e := s.panicError(ctx, phase, p)
+	return appendUnfinished(out, ctx, s.panicError(ctx, phase, p))
+}
+
+// appendUnfinished appends the error of a call that panicked.
+func appendUnfinished(out []byte, ctx *callContext, e *Error) []byte {
 	if e.Outcome == Refused {
 		return appendRefusal(out, ctx, e)
 	}

@@ -49,7 +49,7 @@ func forwardedFrom(ctx context.Context) *forwardedCall {
 func (k *forwardedCall) asReceived() wire.Request {
 	r := wire.Request{Codec: k.call.Codec, Attempt: k.ctx.attempt, Priority: uint8(k.ctx.level()), Metadata: k.extras.metadata}
 	if t := k.ctx.trace; t != nil {
-		r.Trace = *t
+		r.Trace = t.Trace
 	}
 	if k.extras.packing != nil {
 		r.Compression = k.extras.packing.compressor.ID()

@@ -59,6 +59,7 @@ type method struct {
 	foreign    bool          // only other protocols call it
 	takesKeys  bool          // its handler sees to idempotency keys itself
 	limits     *methodLimits // nil: nothing limits its calls
+	measures   []measure     // of observers; not of a stream method
 	sides      sides         // of a stream method
 	largeReply atomic.Bool   // the last reply was large; kept for observers
 	listed     atomic.Bool   // its calls are forwarded, and one was answered
@@ -213,6 +214,9 @@ func (s *Server) prepare(m *method, opts []HandleOption) (*handleOptions, error)
 	}
 	if !m.builtin {
 		m.wrap(s.o.interceptors, s.o.samplers)
+	}
+	if m.converse == nil {
+		m.measures = s.o.observers.measuresOf(CallKind{Server: true, Method: m.name})
 	}
 	return o, nil
 }

@@ -25,12 +25,89 @@ type observedCall struct {
 	ctx     context.Context // of the handler
 	info    CallInfo
 	follow  bool      // they follow calls; otherwise only messages
+	traced  bool      // the trace context is chosen
 	arrived mono.Time // when the request had arrived
 	last    mono.Time // end of the last step
 	timed   bool      // that was the end of the call
 }
 
 var observedCalls = sync.Pool{New: func() any { return new(observedCall) }}
+
+// follow returns a record for a call that observers follow, or nil for one that is measured or that
+// they do not learn of. size is that of the request.
+//
+//go:noinline
+func (s *Server) follow(ctx *callContext, size int) *observedCall {
+	w, m := s.o.observers, ctx.method
+	switch {
+	case w.messages || w.calls && (w.follows || ctx.oneway || size > timedCoding || m.largeReply.Load() || ctx.extras != nil && (ctx.extras.key != "" || ctx.extras.protocol != nil)):
+		return observedCalls.Get().(*observedCall)
+	case w.trace != nil:
+		return s.chooseTrace(ctx)
+	}
+	return nil
+}
+
+// chooseTrace chooses the trace context of an ordinary call, and returns a record if the call must
+// be followed.
+func (s *Server) chooseTrace(ctx *callContext) (x *observedCall) {
+	defer s.recoverObserver(ctx.method.name, "an observer panicked on the trace of a call")
+	c := s.o.observers.trace(ctx, ctx.kind(), ctx.inherited())
+	if c.Follow || isTrace(&c.Parent) && c.Parent.TraceID != c.Own.TraceID { // only the id of a span is kept
+		x = observedCalls.Get().(*observedCall)
+		x.info.Trace, x.info.Parent, x.traced = c.Own, c.Parent, true
+	}
+	if isTrace(&c.Own) {
+		ctx.keepTrace(&c.Own, &c.Parent)
+	}
+	return x
+}
+
+func (c *callContext) kind() CallKind {
+	return CallKind{Server: true, Method: c.method.name, Stream: c.isStream(), Oneway: c.oneway}
+}
+
+// measure tells the observers of a call that they do not follow. request is the size of its message,
+// and answer that of the frame of its answer.
+//
+//go:noinline
+func (s *Server) measure(ctx *callContext, t *callTimes, fault *Error, request, answer int) {
+	defer s.recoverObserver(ctx.method.name, "an observer panicked at the end of a call")
+	t.ended = mono.Now()
+	reply := 0
+	if fault == nil {
+		if reply = replyBytes(answer); reply > timedCoding {
+			ctx.method.largeReply.Store(true)
+		}
+	}
+	c := Measurement{
+		Duration: max(t.ended.Sub(t.arrived), 0), Queue: max(t.began.Sub(t.arrived), 0), Handle: t.ended.Sub(t.began),
+		RequestBytes: request, ReplyBytes: reply, Attempt: int(ctx.attempt), Err: asError(fault),
+		Sampled: s.o.observers.trace != nil && ctx.trace != nil && ctx.trace.Flags&1 != 0,
+	}
+	for i := range ctx.method.measures {
+		if m := &ctx.method.measures[i]; m.count(ctx, c) && m.ended != nil {
+			s.tellMeasured(ctx, m, &c, t.arrived)
+		}
+	}
+}
+
+//go:noinline
+func (s *Server) tellMeasured(ctx *callContext, m *measure, c *Measurement, arrived mono.Time) {
+	x := observedCalls.Get().(*observedCall)
+	i := &x.info
+	i.Server, i.Method, i.Attempt, i.Measured, i.began = true, ctx.method.name, c.Attempt, true, arrived
+	i.Duration, i.Queue, i.Handle, i.RequestBytes, i.ReplyBytes, i.Err = c.Duration, c.Queue, c.Handle, c.RequestBytes, c.ReplyBytes, c.Err
+	if t := ctx.trace; t != nil && s.o.observers.trace != nil {
+		i.Trace = t.Trace
+		if t.parent != [8]byte{} {
+			i.Parent = Trace{TraceID: t.TraceID, SpanID: t.parent, Flags: t.Flags}
+		}
+	}
+	m.ended(ctx, i)
+	*x = observedCall{}
+	observedCalls.Put(x)
+}
 
 // observeCall tells the observers that a call begins.
 func (s *Server) observeCall(x *observedCall, ctx *callContext, t callTimes, size int) {
@@ -46,16 +123,14 @@ func (s *Server) observeCall(x *observedCall, ctx *callContext, t callTimes, siz
 		x.last = mono.Now()
 	}
 	i := &x.info
-	i.Server, i.Method, i.Stream, i.Oneway, i.Attempt = true, m.name, ctx.isStream(), ctx.oneway, int(ctx.attempt)
+	i.Server, i.Method, i.Stream, i.Oneway, i.Attempt, i.began = true, m.name, ctx.isStream(), ctx.oneway, int(ctx.attempt), t.arrived
 	i.Forward = ctx.extras != nil && ctx.extras.forwarded != nil
 	i.RequestBytes, i.Queue = size, max(x.last.Sub(t.arrived), 0)
-	if trace := s.o.observers.trace; trace != nil {
-		if t := ctx.inheritedTrace(); t != nil {
-			i.Parent = *t
-		}
-		i.Trace, i.Parent = trace(ctx, i)
+	if trace := s.o.observers.trace; trace != nil && !x.traced {
+		c := trace(ctx, ctx.kind(), ctx.inherited())
+		i.Trace, i.Parent = c.Own, c.Parent
 		if isTrace(&i.Trace) {
-			ctx.keepTrace(&i.Trace)
+			ctx.keepTrace(&i.Trace, &i.Parent)
 		}
 	}
 	x.ctx = s.o.observers.callBegan(ctx, i)
@@ -123,9 +198,8 @@ func (s *Server) observeRefusal(ctx *callContext, m *method, e *Error) {
 	s.o.observers.callEnded(c, info)
 }
 
-// executeObserved is execute with observers.
-func (s *Server) executeObserved(ctx *callContext, cd codec.Codec, payload, out []byte, t *callTimes) (result []byte) {
-	x := observedCalls.Get().(*observedCall)
+// executeObserved is execute for a call that observers follow.
+func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Codec, payload, out []byte, t *callTimes) (result []byte) {
 	var fault *Error
 	phase, reported, ran := panicRequest, false, false
 	fault, result = errExited, out // unless it returns, as the handler may end its goroutine
@@ -138,8 +212,8 @@ func (s *Server) executeObserved(ctx *callContext, cd codec.Codec, payload, out 
 			s.observeReply(ctx, result[len(out):])
 		}
 		size := 0
-		if fault == nil && len(result) > len(out) {
-			size = len(result) - len(out) - wire.HeaderSize - wire.ReplySize
+		if fault == nil {
+			size = replyBytes(len(result) - len(out))
 		}
 		t.ended = s.endObserved(x, asError(fault), size)
 	}()
@@ -185,6 +259,9 @@ func (s *Server) executeObserved(ctx *callContext, cd codec.Codec, payload, out 
 	}
 	return result
 }
+
+// replyBytes returns the size of the message in the frame of a reply; 0 if there is no frame.
+func replyBytes(frame int) int { return max(frame-wire.HeaderSize-wire.ReplySize, 0) }
 
 // timedCoding is the size in bytes from which on the coding of a message is timed by itself. With
 // small messages, reading the clock would cost more than that.

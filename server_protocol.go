@@ -246,7 +246,7 @@ func (p *ProtocolConn) newCall(r *ProtocolRequest, m *method, metadata []byte, a
 	ctx.attempt, ctx.priority, ctx.oneway = uint8(min(max(r.Attempt, 0), 255)), uint8(min(r.Priority, Critical)), r.Oneway
 	k.extras.metadata, k.extras.protocol, k.extras.key = metadata, k, r.IdempotencyKey
 	if isTrace(&r.Trace) {
-		ctx.trace = new(r.Trace)
+		ctx.trace = &heldTrace{Trace: r.Trace}
 	}
 	if r.Codec != nil {
 		ctx.codec = r.Codec.ID()

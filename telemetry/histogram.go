@@ -3,7 +3,6 @@ package telemetry
 import (
 	"iter"
 	"math"
-	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -162,39 +161,30 @@ func (h *Histogram) set(all []uint64, at int) {
 	}
 }
 
-// recorder counts durations. Processors that count at the same time mostly use different stripes.
+// recorder counts durations, in stripes.
 type recorder struct {
-	stripes []atomic.Pointer[stripe]
+	stripes []atomic.Pointer[counts]
 }
 
-type stripe struct {
+type counts struct {
 	sum    atomic.Int64
 	counts [buckets]atomic.Uint64
 	_      [64]byte
 }
 
-func newRecorder() *recorder { return &recorder{make([]atomic.Pointer[stripe], stripesNow())} }
+func newRecorder(stripes int) *recorder { return &recorder{make([]atomic.Pointer[counts], stripes)} }
 
-// stripesNow returns a number of stripes for the processors that there are, a power of 2.
-func stripesNow() int {
-	n := 1
-	for n < runtime.GOMAXPROCS(0) && n < 16 {
-		n *= 2
-	}
-	return n
-}
-
-// record counts a duration, and reports whether it is one of a sample: of 16, about one is, and so
-// are the first ones of a kind. chance is a random number.
-func (r *recorder) record(d time.Duration, chance uint32) (sampled bool) {
-	place := &r.stripes[int(chance)&(len(r.stripes)-1)]
+// record counts a duration in a stripe, and reports whether it is one of a sample: of 16, about one
+// is, and so are the first ones of a kind. chance is a random number.
+func (r *recorder) record(d time.Duration, at int, chance uint32) (sampled bool) {
+	place := &r.stripes[at]
 	s := place.Load()
 	if s == nil {
-		place.CompareAndSwap(nil, new(stripe))
+		place.CompareAndSwap(nil, new(counts))
 		s = place.Load()
 	}
 	s.sum.Add(int64(max(d, 0)))
-	return s.counts[indexOf(d)-firstIndex].Add(1) < 4 || chance>>16&15 == 0
+	return s.counts[indexOf(d)-firstIndex].Add(1) < 4 || chance&15 == 0
 }
 
 // snapshot returns what was counted so far.

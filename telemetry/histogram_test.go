@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/striped"
 )
 
 // Every duration is in the bucket whose bounds contain it.
@@ -37,9 +39,9 @@ func TestBuckets(t *testing.T) {
 
 // Quantiles are off by at most the width of a bucket.
 func TestQuantiles(t *testing.T) {
-	r := newRecorder()
+	r := newRecorder(2)
 	for i := range 1000 {
-		r.record(time.Duration(i+1)*time.Microsecond, rand.Uint32())
+		r.record(time.Duration(i+1)*time.Microsecond, i&1, rand.Uint32())
 	}
 	h := r.snapshot()
 	if h.Count != 1000 || h.Sum != 500500*time.Microsecond || h.Mean() != 500500*time.Nanosecond {
@@ -53,7 +55,7 @@ func TestQuantiles(t *testing.T) {
 	}
 	old := h
 	for range 10 {
-		r.record(time.Second, rand.Uint32())
+		r.record(time.Second, 0, rand.Uint32())
 	}
 	h = r.snapshot()
 	h.Sub(&old)
@@ -75,11 +77,12 @@ func TestQuantiles(t *testing.T) {
 }
 
 func BenchmarkRecord(b *testing.B) {
-	r := newRecorder()
+	n := striped.Stripes()
+	r := newRecorder(n)
 	b.RunParallel(func(pb *testing.PB) {
 		d := time.Duration(12345)
 		for pb.Next() {
-			r.record(d, rand.Uint32())
+			r.record(d, int(striped.Place())&(n-1), rand.Uint32())
 			d += 17
 		}
 	})

@@ -259,6 +259,9 @@ func (s *slowest) beats(d time.Duration) bool {
 	}
 }
 
+// isWorst reports whether the call that took d was slower than all others of the minute.
+func (s *slowest) isWorst(d time.Duration) bool { return int64(d) >= s.bound.Load() }
+
 func (s *slowest) set(c *Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -140,7 +140,7 @@ func (o *Exporter) Option() anser.Option {
 			}
 			o.measures.Made(side)
 		}
-		w.Trace, w.CallBegan, w.CallEnded = o.trace, o.callBegan, o.callEnded
+		w.Trace, w.Measure, w.CallBegan, w.CallEnded = o.trace, o.measure, o.callBegan, o.callEnded
 	}
 	return anser.Observe(w)
 }

@@ -16,6 +16,17 @@ const (
 	baggageKey = "baggage"
 )
 
+// carriesMore reports whether a call carries anything else along with its trace.
+func carriesMore(ctx context.Context, server bool) bool {
+	switch {
+	case server:
+		return anser.MetadataValue(ctx, baggageKey) != "" || anser.MetadataValue(ctx, stateKey) != ""
+	case ctx == context.Background():
+		return false
+	}
+	return baggage.FromContext(ctx).Len() > 0 || stateOf(ctx).Len() > 0
+}
+
 // receive puts into the context of a handler what the caller sent along with its trace. What cannot
 // be parsed is left out.
 func receive(ctx context.Context) context.Context {

@@ -13,26 +13,30 @@ import (
 
 const sampled = byte(trace.FlagsSampled)
 
-// trace decides about a call: whether it is recorded, and with which ids.
-func (o *Exporter) trace(ctx context.Context, c *anser.CallInfo) (own, parent anser.Trace) {
+// trace decides about a call: whether it is recorded, and with which ids. A call is followed if more
+// is sent along with it than the ids, and on a server if it is recorded, since the handler finds the
+// span in its context. At a client nobody does, so the span is made when the call has ended.
+func (o *Exporter) trace(ctx context.Context, k anser.CallKind, inherited anser.Trace) (t anser.TraceChoice) {
 	parent, spans := spanOf(ctx)
 	if !spans {
-		parent = c.Parent
+		parent = inherited
 	}
+	own := &t.Own
 	switch {
 	case !isTrace(&parent):
 		own.TraceID = newTraceID()
 		// A handler without a trace belongs to a call that its server decided not to record.
-		if inHandler := !c.Server && o.serves.Load() && isServed(ctx); !inHandler && o.chooses(&own) {
+		if inHandler := !k.Server && o.serves.Load() && isServed(ctx); !inHandler && o.chooses(own) {
 			own.Flags = sampled
 		}
-	case c.Server && c.Oneway: // a trace of its own, with a link
+	case k.Server && k.Oneway: // a trace of its own, with a link
 		own.TraceID, own.Flags = newTraceID(), parent.Flags&sampled
 	default:
 		own.TraceID, own.Flags = parent.TraceID, parent.Flags
 	}
 	own.SpanID = newSpanID()
-	return own, parent
+	t.Parent, t.Follow = parent, k.Server && own.Flags&sampled != 0 || carriesMore(ctx, k.Server)
+	return t
 }
 
 // chooses reports whether a trace that begins is among the share that is recorded. Samplers of
@@ -46,6 +50,9 @@ var noSpan = trace.SpanFromContext(context.Background())
 
 // spanOf returns the span that the context is in.
 func spanOf(ctx context.Context) (t anser.Trace, ok bool) {
+	if ctx == context.Background() {
+		return t, false
+	}
 	span := trace.SpanFromContext(ctx)
 	if span == noSpan {
 		return t, false

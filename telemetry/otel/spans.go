@@ -2,6 +2,7 @@ package otel
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -14,6 +15,13 @@ import (
 // liveKey is the key of the context of a recorded call for its span. Observers and handlers may
 // have put other spans into the context in between.
 type liveKey struct{}
+
+// live is the span of a call that has not ended, and the id that was chosen for it. A context may
+// have that of the call around it.
+type live struct {
+	span trace.Span
+	id   [8]byte
+}
 
 // callBegan starts the span of a call that is recorded, and passes on what goes along with traces.
 func (o *Exporter) callBegan(ctx context.Context, c *anser.CallInfo) context.Context {
@@ -35,8 +43,8 @@ func (o *Exporter) beginSpan(ctx context.Context, c *anser.CallInfo) context.Con
 	if c.Server {
 		ctx = receive(ctx)
 	}
-	ctx, span := o.start(ctx, c, time.Now().Add(-c.Queue))
-	ctx = context.WithValue(ctx, liveKey{}, span)
+	ctx, span := o.begin(ctx, c)
+	ctx = context.WithValue(ctx, liveKey{}, &live{span, c.Trace.SpanID})
 	// The ids of the span are the exporter's, unless its provider was made without the option IDs.
 	s := span.SpanContext()
 	ctx = anser.WithTrace(ctx, anser.Trace{TraceID: s.TraceID(), SpanID: s.SpanID(), Flags: byte(s.TraceFlags())})
@@ -44,6 +52,16 @@ func (o *Exporter) beginSpan(ctx context.Context, c *anser.CallInfo) context.Con
 		ctx = send(ctx)
 	}
 	return ctx
+}
+
+// measure returns what measures the calls of a method: the meter does. A call that is recorded, or
+// deserves to be, is reported to callEnded.
+func (o *Exporter) measure(k anser.CallKind) func(context.Context, anser.Measurement) bool {
+	count := o.measures.Measure(k)
+	return func(ctx context.Context, m anser.Measurement) bool {
+		more := count(ctx, m) // always if the call failed
+		return more || m.Sampled || o.slow != 0 && m.Duration >= o.slow
+	}
 }
 
 // callEnded ends the span of a call, or records one if the call turned out to deserve it. The meter
@@ -59,10 +77,10 @@ func (o *Exporter) callEnded(ctx context.Context, c *anser.CallInfo) {
 //go:noinline
 func (o *Exporter) endSpan(ctx context.Context, c *anser.CallInfo) {
 	own := *c
-	if span, ok := ctx.Value(liveKey{}).(trace.Span); ok && c.Trace.Flags&sampled != 0 {
-		o.finish(span, c)
-	} else if c.Trace.Flags&sampled == 0 || o.deserves(c) {
-		ctx = o.recordLate(ctx, &own) // which has ids of its own if a server refused the call
+	if l, _ := ctx.Value(liveKey{}).(*live); l != nil && l.id == c.Trace.SpanID {
+		o.finish(l.span, c)
+	} else {
+		ctx = o.recordLate(ctx, &own) // which has ids of its own if c has none
 	}
 	o.measures.CallEnded(ctx, &own)
 }
@@ -77,32 +95,63 @@ func (o *Exporter) deserves(c *anser.CallInfo) bool {
 
 // recordLate records the span of a call that has ended, and returns the context with its trace.
 func (o *Exporter) recordLate(ctx context.Context, c *anser.CallInfo) context.Context {
-	if !isTrace(&c.Trace) { // a server refused the call
-		c.Parent, _ = anser.TraceFrom(ctx)
-		c.Trace, c.Parent = o.trace(ctx, c)
+	if !isTrace(&c.Trace) { // a server refused the call, or had no memory for its trace
+		inherited, _ := anser.TraceFrom(ctx)
+		t := o.trace(ctx, anser.CallKind{Server: c.Server, Method: c.Method, Target: c.Target, Stream: c.Stream, Oneway: c.Oneway}, inherited)
+		c.Trace, c.Parent = t.Own, t.Parent
 	}
-	c.Trace.Flags |= sampled
-	began := time.Now().Add(-c.Duration)
-	_, span := o.start(ctx, c, began)
-	span.SetAttributes(KeyTail.Bool(true))
-	o.finish(span, c)
+	room := rooms.Get().(*[]attribute.KeyValue)
+	attrs := o.appendBegin((*room)[:0], ctx, c)
+	if c.Trace.Flags&sampled == 0 {
+		c.Trace.Flags |= sampled
+		attrs = append(attrs, KeyTail.Bool(true))
+	}
+	attrs = appendEnd(attrs, c)
+	began := c.Began()
+	_, span := o.start(ctx, c, began, attrs)
+	giveRoom(room, attrs)
+	o.end(span, c, began.Add(c.Duration))
 	s := span.SpanContext()
 	return anser.WithTrace(ctx, anser.Trace{TraceID: s.TraceID(), SpanID: s.SpanID(), Flags: byte(s.TraceFlags())})
 }
 
-// start starts the span of a call.
-func (o *Exporter) start(ctx context.Context, c *anser.CallInfo, began time.Time) (context.Context, trace.Span) {
-	method := MethodOf(c.Method)
-	attrs := make([]attribute.KeyValue, 0, 8)
-	attrs = append(attrs, KeySystem.String(system), KeyMethod.String(method))
-	opts := []trace.SpanStartOption{trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindClient)}
+// rooms are for the attributes of a span, which the SDK copies.
+var rooms = sync.Pool{New: func() any { return new(make([]attribute.KeyValue, 0, 24)) }}
+
+func giveRoom(room *[]attribute.KeyValue, attrs []attribute.KeyValue) {
+	clear(attrs)
+	*room = attrs
+	rooms.Put(room)
+}
+
+// begin starts the span of a call that begins.
+func (o *Exporter) begin(ctx context.Context, c *anser.CallInfo) (context.Context, trace.Span) {
+	room := rooms.Get().(*[]attribute.KeyValue)
+	attrs := o.appendBegin((*room)[:0], ctx, c)
+	defer giveRoom(room, attrs)
+	return o.start(ctx, c, c.Began(), attrs)
+}
+
+// appendBegin appends the attributes that are known when a call begins.
+func (o *Exporter) appendBegin(attrs []attribute.KeyValue, ctx context.Context, c *anser.CallInfo) []attribute.KeyValue {
+	attrs = append(attrs, KeySystem.String(system), KeyMethod.String(MethodOf(c.Method)))
 	if c.Server {
-		opts[1] = trace.WithSpanKind(trace.SpanKindServer)
 		if p, ok := anser.PeerFrom(ctx); ok && p.Addr != nil {
 			attrs = appendPeer(attrs, p.Addr.String())
 		}
 	} else {
 		attrs = o.appendTarget(attrs, c.Target)
+	}
+	attrs = appendFlag(attrs, KeyStream, c.Stream)
+	attrs = appendFlag(attrs, KeyOneway, c.Oneway)
+	return appendFlag(attrs, KeyForward, c.Forward)
+}
+
+// start starts the span of a call.
+func (o *Exporter) start(ctx context.Context, c *anser.CallInfo, began time.Time, attrs []attribute.KeyValue) (context.Context, trace.Span) {
+	opts := append(make([]trace.SpanStartOption, 0, 4), trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attrs...))
+	if c.Server {
+		opts[1] = trace.WithSpanKind(trace.SpanKindServer)
 	}
 	parent := parentContext(ctx, &c.Parent)
 	switch {
@@ -114,11 +163,8 @@ func (o *Exporter) start(ctx context.Context, c *anser.CallInfo, began time.Time
 	case parent.IsValid():
 		ctx = trace.ContextWithSpanContext(ctx, parent)
 	}
-	attrs = appendFlag(attrs, KeyStream, c.Stream)
-	attrs = appendFlag(attrs, KeyOneway, c.Oneway)
-	attrs = appendFlag(attrs, KeyForward, c.Forward)
 	w := &wish{ids: c.Trace}
-	ctx, span := o.tracer.Start(context.WithValue(ctx, wishKey{}, w), method, append(opts, trace.WithAttributes(attrs...))...)
+	ctx, span := o.tracer.Start(context.WithValue(ctx, wishKey{}, w), MethodOf(c.Method), opts...)
 	w.granted = true
 	return ctx, span
 }
@@ -145,12 +191,28 @@ func appendFlag(attrs []attribute.KeyValue, key attribute.Key, set bool) []attri
 // finish ends the span of a call that has ended.
 func (o *Exporter) finish(span trace.Span, c *anser.CallInfo) {
 	ended := time.Now()
+	room := rooms.Get().(*[]attribute.KeyValue)
+	attrs := appendEnd((*room)[:0], c)
+	span.SetAttributes(attrs...)
+	giveRoom(room, attrs)
+	o.end(span, c, ended)
+}
+
+// end ends a span that has all its attributes.
+func (o *Exporter) end(span trace.Span, c *anser.CallInfo, ended time.Time) {
+	if code := anser.CodeOf(c.Err); isError(code, c.Server) {
+		span.SetStatus(codes.Error, code.String())
+	}
+	addAttempts(span, c, ended)
+	span.End(trace.WithTimestamp(ended))
+}
+
+// appendEnd appends the attributes that are known when a call has ended.
+func appendEnd(attrs []attribute.KeyValue, c *anser.CallInfo) []attribute.KeyValue {
 	code := anser.CodeOf(c.Err)
-	attrs := make([]attribute.KeyValue, 0, 16)
 	attrs = append(attrs, KeyStatus.String(StatusOf(code)))
 	if isError(code, c.Server) {
 		attrs = append(attrs, KeyErrorType.String(StatusOf(code)))
-		span.SetStatus(codes.Error, code.String())
 	}
 	if c.Err != nil {
 		attrs = append(attrs, KeyOutcome.String(anser.OutcomeOf(c.Err).String()))
@@ -169,9 +231,7 @@ func (o *Exporter) finish(span trace.Span, c *anser.CallInfo) {
 		attrs = appendSize(attrs, KeyRequest, c.RequestBytes)
 		attrs = appendSize(attrs, KeyReply, c.ReplyBytes)
 	}
-	span.SetAttributes(attrs...)
-	addAttempts(span, c, ended)
-	span.End(trace.WithTimestamp(ended))
+	return attrs
 }
 
 // appendPick appends why a client's last attempt went to its instance.
