@@ -23,7 +23,7 @@ import (
 // procsReport is the output of --procs with --json.
 type procsReport struct {
 	Machine   string      `json:"machine"`    // the system and the version of Go
-	CPUs      int         `json:"cpus"`       // processors that this process may use
+	CPUs      int         `json:"cpus"`       // processors that this process may use: GOMAXPROCS
 	InProcess bool        `json:"in_process"` // the server is in this process, and its time in that of the client
 	LineTime  float64     `json:"line_ns"`    // that a cache line takes between two processors; 0: not measured
 	Steps     []procsStep `json:"steps"`
@@ -51,7 +51,7 @@ const shownLocks = 8
 // parseProcs returns the steps of --procs.
 func parseProcs(typed string) (list []int, err error) {
 	if typed == "all" {
-		most := runtime.NumCPU()
+		most := runtime.GOMAXPROCS(0)
 		for n := 1; n < most; n *= 2 {
 			list = append(list, n)
 		}
@@ -81,10 +81,11 @@ func benchProcs(ctx context.Context, s streams, f *benchFlags, typed, method str
 			return err
 		}
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	most := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(most)
 	report := procsReport{
 		Machine: fmt.Sprintf("%s/%s, %s", runtime.GOOS, runtime.GOARCH, runtime.Version()),
-		CPUs:    runtime.NumCPU(), InProcess: f.serve,
+		CPUs:    most, InProcess: f.serve,
 	}
 	if n := slices.Max(list); n > 1 {
 		runtime.GOMAXPROCS(n)
@@ -266,7 +267,7 @@ func showProcs(s streams, f *benchFlags, r *procsReport) {
 		lines = append(lines, fmt.Sprintf("a cache line takes %.0f ns from one processor to another", r.LineTime))
 	}
 	if last.Procs > r.CPUs {
-		lines = append(lines, fair.Render(fmt.Sprintf("the machine has only %s", plural(r.CPUs, "processor"))))
+		lines = append(lines, fair.Render(fmt.Sprintf("there are only %s", plural(r.CPUs, "processor"))))
 	}
 	out.Print(lines...)
 }
