@@ -62,8 +62,9 @@ func (l *Learner) Average() time.Duration { return time.Duration(l.average.Load(
 // Begin starts a timed run. weight is the number of runs for which it counts.
 func (l *Learner) Begin(now mono.Time, weight int64) Run { return l.long.begin(now, weight) }
 
-// End ends a timed run on the goroutine that began it. calls returns how often the method was called
-// so far, and is asked after long runs only. handedOff says that Handoff was called for the run.
+// End ends a timed run on the goroutine that began it. calls returns how often the method was
+// called so far, and is asked after long runs only. handedOff says that Handoff was called for the
+// run.
 func (l *Learner) End(r *Run, now mono.Time, calls func() int64, handedOff bool) {
 	took := now.Sub(r.began)
 	average := l.average.Load()

@@ -30,7 +30,12 @@ type benchFlags struct {
 	warmup   float64
 	timeout  time.Duration
 	compress string
+	procs    string
+	profiles string
 	json     bool
+
+	connsSet     bool
+	began, ended func() // when the measurement begins and ends, or nil
 }
 
 func newBench(s streams) *cobra.Command {
@@ -50,6 +55,14 @@ accept bytes, as Echo.Bytes of "anser bench serve" does.
 CPU is the processor time per call: of this process, and of the server if it runs on this machine,
 including whatever else it does meanwhile.
 
+With --procs the same load runs with several numbers of processors (GOMAXPROCS) in turn, such as
+1,2,4, or with all: 1, 2, 4 and so on up to those of the machine. With --serve the server is then in
+this process, and shares the processors with the callers. There are as many connections as
+processors, unless --conns is set. EFFICIENCY is calls/s for a processor, relative to the first
+step; LOCKS A CALL is how long goroutines waited for locks, and the functions that held the locks
+are listed. The time that a cache line takes between two processors is measured before the load. With --profiles, files for "go tool pprof" are written for each step: of the processors, of
+waits for locks, and of all waits; the waits of the steps before are in the files too.
+
 One call is made before the load, to check the target and the method.
 
 Exit codes: 0 no call failed; 1 one did under load; 2 wrong use; 3 to 6 when that first call failed,
@@ -59,6 +72,7 @@ as those of "anser call".`),
   anser bench 127.0.0.1:8972 Hello.Say --callers 1000        # against "anser bench serve"
   anser bench 127.0.0.1:8972 Echo.Bytes --payload 65536
   anser bench --serve --compress zstd                        # cost and effect of compression
+  anser bench --serve --callers 1000 --procs all             # does it use all processors?
   anser bench arith Arith.Mul --data '{"A": 7, "B": 8}' --rate 500 --json`, "\n"),
 		Args: func(c *cobra.Command, args []string) error {
 			if f.serve {
@@ -68,10 +82,14 @@ as those of "anser call".`),
 		},
 		ValidArgsFunction: completeTarget(&f.registry, &f.tls),
 		RunE: func(c *cobra.Command, args []string) error {
+			f.connsSet = c.Flags().Changed("conns")
 			if err := f.check(); err != nil {
 				return err
 			}
-			if !f.serve {
+			switch {
+			case !f.serve && f.procs != "":
+				return benchProcs(c.Context(), s, &f, args[0], args[1])
+			case !f.serve:
 				return bench(c.Context(), s, &f, args[0], args[1], nil)
 			}
 			method := string(load.SayMethod)
@@ -80,6 +98,9 @@ as those of "anser call".`),
 				method = args[0]
 			case f.payload >= 0:
 				method = string(load.EchoMethod)
+			}
+			if f.procs != "" {
+				return benchProcs(c.Context(), s, &f, "", method)
 			}
 			return benchOwn(c.Context(), s, &f, method)
 		},
@@ -95,6 +116,8 @@ as those of "anser call".`),
 	c.Flags().StringVar(&f.data, "data", "", "send this message, with the JSON codec")
 	c.Flags().Float64Var(&f.seconds, "seconds", 5, "how long to measure")
 	c.Flags().Float64Var(&f.warmup, "warmup", 1, "seconds of load before that")
+	c.Flags().StringVar(&f.procs, "procs", "", "measure with each of these numbers of processors, such as 1,2,4, or all")
+	c.Flags().StringVar(&f.profiles, "profiles", "", "write profiles of each step of --procs into this folder")
 	timeoutFlag(c, &f.timeout, 10*time.Second, "how long one call may take")
 	compressFlag(c, &f.compress)
 	jsonFlag(c, &f.json)
@@ -114,6 +137,8 @@ func (f *benchFlags) check() error {
 		return usagef("--seconds must be more than 0, and --warmup not less")
 	case f.payload > 64<<20:
 		return usagef("--payload %d is too large: at most 64 MiB", f.payload)
+	case f.profiles != "" && f.procs == "":
+		return usagef("--profiles belongs to --procs")
 	case f.payload >= 0 && f.data != "":
 		return usagef("--payload sends bytes and --data a message: use one of them")
 	case f.data != "":
@@ -140,29 +165,46 @@ func benchOwn(ctx context.Context, s streams, f *benchFlags, method string) erro
 	return bench(ctx, s, f, said.Address, method, []int{server.PID()})
 }
 
-// bench loads the target; servers are the processes behind it, if they are known.
+// bench loads the target, and prints the report.
 func bench(ctx context.Context, s streams, f *benchFlags, typed, method string, servers []int) error {
+	report, measured, err := measure(ctx, f, typed, method, servers)
+	if !measured {
+		return err
+	}
+	if !f.json {
+		showBench(s, f, report)
+		return err
+	}
+	if failed := printJSONLine(s.out, report); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// measure loads the target; servers are the processes behind it, or nil if they are not known. A
+// report with measured calls may come with an error, because calls failed.
+func measure(ctx context.Context, f *benchFlags, typed, method string, servers []int) (report benchReport, measured bool, err error) {
 	compressed, err := compression(f.compress)
 	if err != nil {
-		return err
+		return report, false, err
 	}
 	work := f.workload(method)
 	opts, err := f.follow.options(typed, &f.registry)
 	if err != nil {
-		return err
+		return report, false, err
 	}
 	opts = append(append(opts, work.Options...), anser.Conns(f.conns), anser.Timeout(f.timeout), compressed)
 	c, err := dial(ctx, typed, &f.registry, &f.tls, opts...)
 	if err != nil {
-		return err
+		return report, false, err
 	}
 	defer c.Close()
 	// One call first: a wrong target or method must not fail a million times.
 	if err := callOnce(ctx, c, f.timeout, work.NewCaller(c, method)); err != nil {
 		if e, ok := err.(*anser.Error); ok {
-			return explain(c, e)
+			err = explain(c, e)
 		}
-		return err
+		return report, false, err
 	}
 	if servers == nil {
 		servers = serversOf(c)
@@ -171,25 +213,29 @@ func bench(ctx context.Context, s streams, f *benchFlags, typed, method string, 
 	o := load.Options{
 		Callers: f.callers, Rate: f.rate,
 		Warmup: seconds(f.warmup), For: seconds(f.seconds),
-		Began: cpu.begin, Ended: cpu.end,
+		Began: func() {
+			if f.began != nil {
+				f.began()
+			}
+			cpu.begin()
+		},
+		Ended: func() {
+			cpu.end()
+			if f.ended != nil {
+				f.ended()
+			}
+		},
 	}
 	result := load.Run(ctx, o, func() load.Caller { return work.NewCaller(c, method) })
-	report := newBenchReport(f, c.Status().Target, method, work.Bytes, &result, &cpu)
+	report = newBenchReport(f, c.Status().Target, method, work.Bytes, &result, &cpu)
 	report.compressed(c.Status().Compression)
-	if f.json {
-		err = printJSONLine(s.out, report)
-	} else {
-		showBench(s, f, report)
-	}
 	switch {
-	case err != nil:
-		return err
 	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted after %.1f s", report.Seconds)
+		err = fmt.Errorf("interrupted after %.1f s", report.Seconds)
 	case result.Failed > 0:
-		return someFailed(result.Failed, result.Calls, result.FirstErr)
+		err = someFailed(result.Failed, result.Calls, result.FirstErr)
 	}
-	return nil
+	return report, true, err
 }
 
 // someFailed is the error after failed calls. The first of them does not choose the exit code.

@@ -113,16 +113,20 @@ func newBenchReport(f *benchFlags, target, method string, bytes int, r *load.Res
 	}
 }
 
-func showBench(s streams, f *benchFlags, r benchReport) {
-	loop := "closed loop"
+// loop says when calls are made.
+func (f *benchFlags) loop() string {
 	if f.rate > 0 {
-		loop = fmt.Sprintf("%s calls/s due", table.Rate(f.rate))
+		return fmt.Sprintf("%s calls/s due", table.Rate(f.rate))
 	}
+	return "closed loop"
+}
+
+func showBench(s streams, f *benchFlags, r benchReport) {
 	out := screen.New(s.out)
 	out.Print(
 		fmt.Sprintf("%s at %s", r.Method, r.Target),
 		fmt.Sprintf("%s, %s, requests of %s bytes, %s, %.1f s", plural(r.Callers, "caller"),
-			plural(r.Conns, "connection"), table.Count(int64(r.RequestBytes)), loop, r.Seconds),
+			plural(r.Conns, "connection"), table.Count(int64(r.RequestBytes)), f.loop(), r.Seconds),
 		"")
 	t := table.Table{Columns: []table.Column{
 		{Title: "CALLS", Right: true},
@@ -134,7 +138,7 @@ func showBench(s streams, f *benchFlags, r benchReport) {
 		{Title: "P99.9", Right: true},
 		{Title: "MAX", Right: true},
 	}}
-	us := func(f float64) string { return table.Duration(time.Duration(f * 1e3)) }
+	us := microsText
 	t.Add(table.Count(r.Calls), table.Rate(r.CallsPerS), table.Count(r.Errors),
 		us(r.P50), us(r.P90), us(r.P99), us(r.P999), us(r.Max))
 	width, _ := out.Size()

@@ -2,6 +2,9 @@ package command_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -70,6 +73,88 @@ func TestBenchCompressed(t *testing.T) {
 	}
 	run(t, append(args, "--compress", "zstd,forced")...).expect(t, 0, "zstd: ", " requests compressed, 0 not; to ")
 	run(t, append(args, "--compress", "zip")...).expect(t, 2, `compression "zip" is not known`)
+}
+
+// procsReport is the output of "bench --procs --json".
+type procsReport struct {
+	CPUs      int
+	InProcess bool    `json:"in_process"`
+	LineTime  float64 `json:"line_ns"`
+	Steps     []struct {
+		benchReport
+		Procs      int
+		Efficiency float64
+		CPU        *float64 `json:"client_cpu_us_per_call"`
+		LockWait   float64  `json:"lock_wait_us_per_call"`
+		Locks      []struct {
+			Function string
+			PerCall  float64 `json:"wait_us_per_call"`
+			Waits    int64
+		}
+	}
+}
+
+func TestBenchProcs(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	folder := filepath.Join(t.TempDir(), "new")
+	short := []string{"--callers", "8", "--seconds", "0.2", "--warmup", "0.05"}
+	var r procsReport
+	run(t, append([]string{"bench", "--serve", "--procs", "1,3", "--profiles", folder, "--json"}, short...)...).decode(t, &r)
+	if !r.InProcess || r.CPUs != before || r.LineTime <= 0 || len(r.Steps) != 2 {
+		t.Fatalf("%+v", r)
+	}
+	for i, want := range []struct{ procs, conns int }{{1, 2}, {3, 3}} {
+		st := r.Steps[i]
+		if st.Procs != want.procs || st.Conns != want.conns || st.Calls == 0 || st.Errors != 0 || st.Method != "Hello.Say" {
+			t.Errorf("step %d: %+v", i, st)
+		}
+		if i == 0 && st.Efficiency != 1 || st.Efficiency <= 0 {
+			t.Errorf("step %d has the efficiency %v", i, st.Efficiency)
+		}
+		var sum float64
+		for _, l := range st.Locks {
+			if sum += l.PerCall; l.Function == "" || l.Waits < 1 {
+				t.Errorf("step %d: %+v", i, l)
+			}
+		}
+		if len(st.Locks) < 8 && (st.LockWait-sum > 0.01 || sum-st.LockWait > 0.01) {
+			t.Errorf("step %d: %v µs of all locks, %v of each", i, st.LockWait, sum)
+		}
+		for _, kind := range []string{"cpu", "mutex", "block"} {
+			if f, err := os.Stat(filepath.Join(folder, fmt.Sprintf("%s-%d.pprof", kind, want.procs))); err != nil || f.Size() == 0 {
+				t.Errorf("the profile %s of step %d: %v", kind, i, err)
+			}
+		}
+	}
+	if now := runtime.GOMAXPROCS(0); now != before {
+		t.Errorf("%d processors after it, %d before", now, before)
+	}
+
+	at := serve(t)
+	args := append([]string{"bench", at, "Arith.Mul", "--data", `{"A": 7, "B": 8}`, "--procs", "2", "--conns", "3"}, short...)
+	run(t, args...).expect(t, 0, "Arith.Mul at "+at, "8 callers, requests of 16 bytes", "PROCS", "EFFICIENCY", "LOCKS A CALL", "100 %")
+	r = procsReport{}
+	run(t, append(args, "--json")...).decode(t, &r)
+	if r.InProcess || r.LineTime <= 0 || len(r.Steps) != 1 || r.Steps[0].Conns != 3 || r.Steps[0].Target != at {
+		t.Errorf("%+v", r)
+	}
+	run(t, "bench", "--serve", "--procs", fmt.Sprint(2*before), "--callers", "1", "--seconds", "0.1", "--warmup", "0").
+		expect(t, 0, "of a server in this process", "there are only")
+
+	r = procsReport{}
+	run(t, append([]string{"bench", "--serve", "Echo.Bytes", "--payload", "5", "--procs", "all", "--json"}, short...)...).decode(t, &r)
+	for i, st := range r.Steps {
+		if last := i == len(r.Steps)-1; last != (st.Procs == before) || st.Procs != min(1<<i, before) {
+			t.Errorf("step %d of %d has %d of %d processors", i, len(r.Steps), st.Procs, before)
+		}
+	}
+
+	for _, wrong := range []string{"0", "1,x", "2,,4", "5000"} {
+		run(t, "bench", "--serve", "--procs", wrong).expect(t, 2, "use numbers of processors such as 1,2,4, or all")
+	}
+	run(t, "bench", "--serve", "--profiles", folder).expect(t, 2, "--profiles belongs to --procs")
+	run(t, "bench", unused(t), "Hello.Say", "--procs", "1,2").expect(t, 3, "nobody is listening")
+	run(t, "bench", at, "Test.Fail", "--procs", "1").expect(t, 6, "there is no such thing")
 }
 
 func TestBenchErrors(t *testing.T) {
