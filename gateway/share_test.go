@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/gateway"
@@ -134,4 +136,26 @@ func ask(ctx context.Context, addr, path string) error {
 		err = errors.New(string(text))
 	}
 	return err
+}
+
+// Connections that clients of HTTP keep for later, and on which nothing has come yet, do not keep
+// others from connecting.
+func TestUnusedConnections(t *testing.T) {
+	r := registry.NewMemory()
+	serve(t, r, registry.Instance{Service: "arith"}, arith)
+	g, addr := start(t, r, new(gateway.Config), anser.HandshakeTimeout(time.Hour))
+	await(t, g, "arith", 1)
+	for range 500 {
+		nc, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+	}
+	if err := ask(t.Context(), addr, "/Arith.Mul"); err != nil {
+		t.Error(err)
+	}
+	if s := g.Server().Stats(); s.LimitsHit["MaxHandshakes"] != 0 || s.Accepted < 501 {
+		t.Errorf("%d connections, of which %d lost their places", s.Accepted, s.LimitsHit["MaxHandshakes"])
+	}
 }
