@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -217,8 +218,18 @@ func handshakeClient(nc net.Conn, rd *reader, own wire.Settings, cred *Credentia
 	}
 	_, lost := nc.Write(hello)
 	peer, err := rd.readPreface() // a server that refuses the preface may have sent the reason
+	if err != nil && bytes.HasPrefix(rd.buf[rd.r:rd.w], gaveUp) {
+		err = errGaveUp
+	}
 	if err == nil {
 		err = lost
 	}
 	return peer, err
 }
+
+// gaveUp begins the answer of HTTP with which a server that speaks it closes a connection on which
+// it has waited too long for the first bytes, or needs their place; see [ProtocolFarewell]. It says
+// nothing of the protocols of the server, so another attempt may succeed.
+var gaveUp = []byte("HTTP/1.1 408 ")
+
+var errGaveUp = &peerClosed{wire.Timeout, "the first bytes of the connection came too late"}

@@ -22,6 +22,10 @@ type ForwardCall struct {
 	// the call in addition to the metadata of the caller, and replaces entries of the caller that
 	// have the same keys. An empty value removes them.
 	Set Metadata
+	// Ended is nil, and may be set by the function that chooses where the call goes. It is called
+	// once, when the call to the client has ended, and must return at once. It is not called if the
+	// function refuses the call.
+	Ended func()
 }
 
 // forwarding is a call as the server hands it to the client that forwards it.

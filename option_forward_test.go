@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -139,5 +140,73 @@ func TestForwardMistakes(t *testing.T) {
 	s := anser.NewServer(silent, anser.Forward(nil))
 	if err := s.Serve(listen(t)); err == nil || !strings.Contains(err.Error(), "anser.Forward") {
 		t.Error(err)
+	}
+}
+
+// The function that chose where a call goes learns once that it has ended there, however it ended.
+func TestForwardEnded(t *testing.T) {
+	network := new(ansertest.Network)
+	behind := anser.NewServer(silent)
+	anser.Handle(behind, "Arith.Mul", mul)
+	anser.Handle(behind, "Echo.Fail", func(context.Context, *[]byte) (*[]byte, error) { return nil, anser.Errorf(anser.Aborted, "no") })
+	anser.Handle(behind, "Echo.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		<-ctx.Done()
+		return in, nil
+	}, anser.Concurrent())
+	anser.StreamMethod[[]byte, []byte]("Chat.Talk").Handle(behind, talk)
+	run(t, behind, network.Listen("a:1"))
+	up, nobody := dial(t, "a:1", anser.Dialer(network.Dial)), dial(t, "b:1", anser.Dialer(network.Dial), anser.Attempts(1))
+	for address, opts := range map[string][]anser.ServerOption{
+		"plain:1":       nil,
+		"intercepted:1": {anser.Intercept(func(next anser.Func) anser.Func { return next })},
+	} {
+		var chosen, ended atomic.Int64
+		s := anser.NewServer(append(opts, silent, anser.Forward(func(_ context.Context, call *anser.ForwardCall) (*anser.Client, string, error) {
+			var once atomic.Bool
+			call.Ended = func() {
+				if once.Swap(true) {
+					t.Errorf("%s: a call of %s has ended twice", address, call.Method)
+				}
+				ended.Add(1)
+			}
+			switch call.Method {
+			case "No.Way":
+				return nil, "", errors.New("no way")
+			case "No.Care":
+				panic("no care")
+			}
+			if chosen.Add(1); call.Method == "No.One" {
+				return nobody, "", nil
+			}
+			return up, "", nil
+		}))...)
+		run(t, s, network.Listen(address))
+		c := dial(t, address, anser.Dialer(network.Dial), anser.Attempts(1))
+		ctx, cancel := context.WithCancel(t.Context())
+		if out, err := anser.Call[Reply](ctx, c, "Arith.Mul", &Args{6, 7}); err != nil || out.C != 42 {
+			t.Fatalf("%s: %+v, %v", address, out, err)
+		}
+		for _, method := range []string{"Echo.Fail", "No.Way", "No.Care", "No.One", "Echo.None"} {
+			if _, err := call(ctx, c, method, "", anser.Timeout(time.Second)); err == nil {
+				t.Errorf("%s: %s succeeds", address, method)
+			}
+		}
+		if err := c.Send(ctx, "Arith.Mul", &Args{6, 7}); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+		waits := make(chan error, 1)
+		go func() {
+			_, err := call(ctx, c, "Echo.Wait", "")
+			waits <- err
+		}()
+		st := open(t, ctx, c, "Chat.Talk")
+		say(t, st, "a")
+		hear(t, st, "a")
+		eventually(t, "all but two have ended", func() bool { return chosen.Load() == 7 && ended.Load() == 5 })
+		cancel()
+		if err := <-waits; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", address, err)
+		}
+		eventually(t, "all have ended", func() bool { return ended.Load() == 7 })
 	}
 }

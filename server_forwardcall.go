@@ -117,6 +117,9 @@ func (k *forwardedCall) choose(ctx context.Context) (up upstream, method string,
 			refused = k.ctx.conn.server.logPanic(k.ctx, panicForward, p)
 			refused.Outcome, refused.RetryAfter = Refused, RetryNever
 		}
+		if refused != nil {
+			k.call.Ended = nil
+		}
 	}()
 	up, method, err := k.p.route(ctx, &k.call)
 	switch {
@@ -131,6 +134,19 @@ func (k *forwardedCall) choose(ctx context.Context) (up upstream, method string,
 }
 
 const panicForward = "the function of anser.Forward panicked"
+
+// ended tells the function that has chosen where the call goes that it has ended there.
+func (k *forwardedCall) ended() {
+	if k.call.Ended == nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			k.ctx.conn.server.logPanic(k.ctx, panicForward, p)
+		}
+	}()
+	k.call.Ended()
+}
 
 // routeError returns the error of a call that the function of Forward refused.
 func routeError(err error) *Error {
@@ -160,6 +176,7 @@ func (k *forwardedCall) forwarding(method string, r wire.Request, flags wire.Fla
 
 // forwarded answers the call.
 func (k *forwardedCall) forwarded(r forwardReply, fault *Error) {
+	k.ended()
 	ctx, c := k.ctx, k.ctx.conn
 	if fault == nil {
 		fault = c.unfit(&r)

@@ -16,6 +16,7 @@ func (p *forwarder) converse(ctx context.Context, st anyStream) error {
 	if refused != nil {
 		return &forwardedError{refused}
 	}
+	defer k.ended()
 	f, refused := k.forwarding(method, k.asReceived(), k.flags, nil)
 	if refused != nil {
 		return &forwardedError{k.toCaller(refused)}
@@ -79,6 +80,7 @@ func (p *forwarder) handle(ctx context.Context, in any) (any, error) {
 	if refused != nil {
 		return nil, &forwardedError{refused}
 	}
+	defer k.ended()
 	r := k.asReceived()
 	r.Payload, r.Compression = *payload, 0
 	w := &forwardedWait{done: make(chan struct{})}

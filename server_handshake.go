@@ -47,19 +47,26 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 	st.reader = reader{nc: c.nc, buf: make([]byte, idleBuffer), maxFrame: maxHello, progress: &c.progress, memory: &s.memory}
 	c.state = st
 	c.token.Store(uint64(makeReadToken(1, 0)))
-	if full {
-		s.stats.hit(limitConns)
-		g.Heard()
-		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Overload, "the server is at its limit of %d connections (anser.MaxConns)", s.o.maxConns))
-	}
 	var err error
-	if len(s.o.protocols) > 0 {
+	if len(s.o.protocols) > 0 { // also if the server is full: a client learns that in its protocol
 		if st.protocol, err = s.recognize(&st.reader); err != nil || st.protocol != nil {
-			if !g.Heard() {
+			kept := g.Heard()
+			switch {
+			case err == nil: // even if its place was taken a moment ago: it needs none any more
+				return c, st, nil
+			case errors.Is(err, os.ErrDeadlineExceeded):
+				s.bidFarewell(c.nc, st.buf[st.r:st.w])
+			}
+			if !kept {
 				return nil, nil, s.turnedOut(nil)
 			}
 			return c, st, s.strange(c.nc, err)
 		}
+	}
+	if full {
+		s.stats.hit(limitConns)
+		g.Heard()
+		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Overload, "the server is at its limit of %d connections (anser.MaxConns)", s.o.maxConns))
 	}
 	if err == nil {
 		c.peer, err = st.readPreface()

@@ -40,6 +40,16 @@ type ProtocolChecker interface {
 	CheckServer(s *Server) error
 }
 
+// A ProtocolFarewell is a [Protocol] that has an answer for a client from which nothing has come,
+// or too little to recognize a protocol, when the server closes its connection; see
+// [HandshakeTimeout] and [MaxHandshakes]. A request that is on its way at that moment does not run,
+// and its client could not know that otherwise. The answer of the first such protocol is sent to
+// clients of any protocol, since the server does not know theirs, but not to one that has begun
+// with Anser's own. Farewell may be called by several goroutines at once.
+type ProtocolFarewell interface {
+	Farewell() []byte
+}
+
 // Incoming is a connection that begins with a [Protocol].
 type Incoming struct {
 	// Conn is the connection, after the TLS handshake if there is one. It has no deadlines, unless
@@ -176,6 +186,28 @@ func (s *Server) strange(nc net.Conn, err error) error {
 		s.stats.hit(limitHandshakeTime)
 	}
 	return err
+}
+
+// bidFarewell answers a client that has begun no protocol, before its connection is closed.
+func (s *Server) bidFarewell(nc net.Conn, begin []byte) {
+	if len(begin) > 0 && begin[0] == wire.Magic[0] {
+		return
+	}
+	for _, p := range s.o.protocols {
+		f, ok := p.(ProtocolFarewell)
+		if !ok {
+			continue
+		}
+		defer func() {
+			if fault := recover(); fault != nil {
+				s.protocolPanicked(p, fault)
+			}
+		}()
+		nc.SetDeadline(time.Now().Add(byeBound))
+		nc.Write(f.Farewell())
+		halfClose(nc)
+		return
+	}
 }
 
 // unrecognized returns the error of a connection that begins no protocol of the server.

@@ -8,11 +8,15 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/transport/transporttest"
+	"github.com/anser-rpc/anser/wire"
 )
 
 // shoutProtocol is a protocol that begins with its name, and answers with what it got.
@@ -103,7 +107,6 @@ func TestRecognize(t *testing.T) {
 	eventually(t, "only the client of Anser is left", func() bool { return s.Stats().Conns == 1 })
 }
 
-// A client that sends nothing, or not enough, loses its connection in time and gets no answer in
 // A connection of another protocol counts once.
 func TestRecognizedConnsAreCountedOnce(t *testing.T) {
 	s, address := serveProtocols(t)
@@ -121,6 +124,7 @@ func TestRecognizedConnsAreCountedOnce(t *testing.T) {
 	}
 }
 
+// A client that sends nothing, or not enough, loses its connection in time and gets no answer in
 // Anser's protocol, which it may not speak.
 func TestRecognizeSilence(t *testing.T) {
 	_, address := serveProtocols(t, anser.HandshakeTimeout(50*time.Millisecond))
@@ -136,6 +140,119 @@ func TestRecognizeSilence(t *testing.T) {
 		}
 		nc.Close()
 	}
+}
+
+// politeProtocol has an answer for clients that say nothing.
+type politeProtocol struct{ shoutProtocol }
+
+const farewellText = "HTTP/1.1 408 Request Timeout\r\n\r\n"
+
+func (politeProtocol) Farewell() []byte { return []byte(farewellText) }
+
+// rudeProtocol panics in place of one.
+type rudeProtocol struct{ shoutProtocol }
+
+func (rudeProtocol) Farewell() []byte { panic("rude") }
+
+// A client that has begun no protocol learns that its connection ends without a request.
+func TestFarewell(t *testing.T) {
+	for reason, opts := range map[string][]anser.ServerOption{
+		"timeout":     {anser.HandshakeTimeout(50 * time.Millisecond)},
+		"lost places": {anser.HandshakeTimeout(time.Hour), anser.MaxHandshakes(1)},
+	} {
+		polite := anser.Protocols(shoutProtocol{"HISS"}, politeProtocol{shoutProtocol{"HOWL"}})
+		s, address := serveProtocols(t, append(opts, polite)...)
+		var conns []net.Conn
+		wants := make(map[net.Conn]string)
+		for _, row := range [][2]string{{"", farewellText}, {"HO", farewellText}, {string(wire.Magic[:2]), ""}, {"", ""}} {
+			nc, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			io.WriteString(nc, row[0])
+			conns, wants[nc] = append(conns, nc), row[1]
+		}
+		for _, nc := range conns[:3] { // the last one may keep its place
+			nc.SetReadDeadline(time.Now().Add(time.Minute))
+			if got, err := io.ReadAll(nc); string(got) != wants[nc] || err != nil {
+				t.Errorf("%s: the client gets %q, %v, want %q", reason, got, err, wants[nc])
+			}
+		}
+		if n := s.Stats().Panics; n != 0 {
+			t.Errorf("%s: %d panics", reason, n)
+		}
+	}
+}
+
+// Over TLS it comes after the handshake of TLS.
+func TestFarewellOverTLS(t *testing.T) {
+	a := transporttest.NewAuthority(t)
+	_, address := serveProtocols(t, anser.HandshakeTimeout(time.Hour), anser.MaxHandshakes(1), anser.TLS(a.Server(t, false)),
+		anser.Protocols(politeProtocol{shoutProtocol{"HOWL"}}))
+	tc, err := tls.Dial("tcp", address, a.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tc.Close()
+	nc, err := net.Dial("tcp", address) // which gets its place
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	tc.SetReadDeadline(time.Now().Add(time.Minute))
+	if got, err := io.ReadAll(tc); string(got) != farewellText || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A panic of a farewell ends its connection only.
+func TestFarewellPanics(t *testing.T) {
+	s, address := serveProtocols(t, anser.HandshakeTimeout(50*time.Millisecond), silent, anser.Protocols(rudeProtocol{shoutProtocol{"HOWL"}}))
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.SetReadDeadline(time.Now().Add(time.Minute))
+	if got, err := io.ReadAll(nc); len(got) > 0 || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	eventually(t, "the panic is counted", func() bool { return s.Stats().Panics == 1 })
+}
+
+// lateConn is a connection whose first bytes are on their way for a while.
+type lateConn struct {
+	net.Conn
+	late sync.Once
+}
+
+func (c *lateConn) Write(p []byte) (int, error) {
+	c.late.Do(func() { time.Sleep(2 * time.Second) })
+	return c.Conn.Write(p)
+}
+
+// A client whose first bytes come too late gets the words of another protocol. It does not take the
+// server for one that speaks no other, and tries again.
+func TestFarewellToALateClient(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo},
+			anser.Protocols(politeProtocol{shoutProtocol{"HOWL"}}), anser.HandshakeTimeout(time.Second))
+		var dialed atomic.Int32
+		c := dial(t, "a:1", anser.Conns(1), anser.Dialer(func(ctx context.Context, kind, address string) (net.Conn, error) {
+			nc, err := network.Dial(ctx, kind, address)
+			if dialed.Add(1) == 1 && err == nil {
+				nc = &lateConn{Conn: nc}
+			}
+			return nc, err
+		}))
+		if _, err := call(t.Context(), c, "Echo.Say", "", anser.Timeout(time.Minute)); err != nil {
+			t.Error(err)
+		}
+		if n, failed := dialed.Load(), s.Stats().HandshakeFailed; n != 2 || failed != 1 {
+			t.Errorf("%d connections, of which %d failed, want 2 and 1", n, failed)
+		}
+	})
 }
 
 // A configuration that is chosen for each connection offers the protocols too.

@@ -41,23 +41,25 @@ func (p *forwarded) codecOf(in any) codec.Codec {
 	return p.codec()
 }
 
-// begin returns the client for a call, and the context with what goes through.
-func (p *forwarded) begin(ctx context.Context) (context.Context, *anser.Client, error) {
+// begin returns the service for a call and its client, and the context with what goes through. The
+// caller calls leave of the service when the call has ended.
+func (p *forwarded) begin(ctx context.Context) (context.Context, *upstream, *anser.Client, error) {
 	md := anser.MetadataFrom(ctx)
-	c, err := p.gateway.choose(ctx, p.entry, md)
+	u, c, err := p.gateway.choose(ctx, p.entry, md)
 	if err != nil {
 		p.gateway.counts.refused.Add(1)
-		return ctx, nil, err
+		return ctx, nil, nil, err
 	}
-	return anser.WithMetadata(ctx, forwardedMetadata(ctx, md)), c, nil
+	return anser.WithMetadata(ctx, forwardedMetadata(ctx, md)), u, c, nil
 }
 
 // call forwards a call.
 func (p *forwarded) call(ctx context.Context, in any) (any, error) {
-	out, c, err := p.begin(ctx)
+	out, u, c, err := p.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer u.leave()
 	opts := make([]anser.CallOption, 0, 4)
 	opts = append(opts, anser.Codec(p.codecOf(in)))
 	if p.entry.method.info.Idempotent {
@@ -106,10 +108,11 @@ func setTrailers(ctx context.Context, trailers anser.Metadata) {
 
 // stream forwards a stream.
 func (p *forwarded) stream(ctx context.Context, in *anser.DynamicStream) error {
-	out, c, err := p.begin(ctx)
+	out, u, c, err := p.begin(ctx)
 	if err != nil {
 		return err
 	}
+	defer u.leave()
 	out, cancel := context.WithCancel(out)
 	defer cancel()
 	p.gateway.counts.calls.Add(1)

@@ -13,13 +13,13 @@ import (
 // routedKey is the key of the route that the front has chosen for an HTTP request.
 type routedKey struct{}
 
-// choose returns the client for a call of an entry: by the route that matches the call, or else the
-// service that has the method.
-func (g *Gateway) choose(ctx context.Context, e *entry, md anser.Metadata) (*anser.Client, error) {
+// choose returns the service for a call of an entry, and its client: by the route that matches the
+// call, or else the service that has the method. The call counts for the service until its leave.
+func (g *Gateway) choose(ctx context.Context, e *entry, md anser.Metadata) (*upstream, *anser.Client, error) {
 	r := g.routeOf(ctx, e, md)
 	if r == nil {
 		if e.service == nil {
-			return nil, e.ambiguous()
+			return nil, nil, e.ambiguous()
 		}
 		return open(e.service, subset{})
 	}
@@ -28,22 +28,25 @@ func (g *Gateway) choose(ctx context.Context, e *entry, md anser.Metadata) (*ans
 		if e.explicit() { // the route is for others
 			return open(e.service, subset{})
 		}
-		return nil, anser.Refuse(anser.Unavailable, "the route for method %q leads to no service", e.method.name)
+		return nil, nil, anser.Refuse(anser.Unavailable, "the route for method %q leads to no service", e.method.name)
 	}
 	for _, u := range e.among {
 		if u.name == d.Service {
 			return open(u, subset{d.Group, d.Version})
 		}
 	}
-	return nil, anser.Refuse(anser.Unimplemented, "the route for method %q leads to the service %s, which does not have it", e.method.name, d.Service)
+	return nil, nil, anser.Refuse(anser.Unimplemented, "the route for method %q leads to the service %s, which does not have it", e.method.name, d.Service)
 }
 
-func open(u *upstream, of subset) (*anser.Client, error) {
+func open(u *upstream, of subset) (*upstream, *anser.Client, error) {
 	c, err := u.client(of)
 	if err != nil {
-		return nil, anser.Refuse(anser.Unavailable, "%v", err)
+		return nil, nil, anser.Refuse(anser.Unavailable, "%v", err)
 	}
-	return c, nil
+	if err := u.enter(); err != nil {
+		return nil, nil, err
+	}
+	return u, c, nil
 }
 
 // explicit reports whether the name of the entry has the service in front.

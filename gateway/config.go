@@ -120,6 +120,10 @@ type JWTKey struct {
 type Limits struct {
 	// Caller bounds the calls of each caller: of an identity, or without Auth of an address.
 	Caller *Rate `yaml:"caller,omitempty"`
+	// Service bounds the calls at once of each service, so that callers that wait for a slow one
+	// leave room for those of the others. 0 means nine tenths of Calls if the gateway has more than
+	// one service, and otherwise all.
+	Service int `yaml:"service,omitempty"`
 	// Conns, Calls and Message bound the connections, the calls at once, and the bytes of a
 	// message. They cannot change while the gateway runs.
 	Conns   int `yaml:"conns,omitempty"`

@@ -234,7 +234,7 @@ func TestSlowUpstream(t *testing.T) {
 		})
 	})
 	serve(t, r, registry.Instance{Service: "arith"}, arith)
-	g, addr := start(t, r, parse(t, "timeout: 100ms\nlimits: {calls: 3}"))
+	g, addr := start(t, r, parse(t, "timeout: 100ms\nlimits: {calls: 3, service: 3}"))
 	await(t, g, "slow", 1)
 	await(t, g, "arith", 1)
 	if status, body := post(t, "http://"+addr+"/slow/Slow.Wait", "{}"); status != 504 || !strings.Contains(body, "deadline_exceeded") {

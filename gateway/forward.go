@@ -14,11 +14,12 @@ func (g *Gateway) forward(ctx context.Context, call *anser.ForwardCall) (*anser.
 		return nil, "", nil
 	}
 	md := anser.MetadataFrom(ctx)
-	c, err := g.choose(ctx, e, md)
+	u, c, err := g.choose(ctx, e, md)
 	if err != nil {
 		g.counts.refused.Add(1)
 		return nil, "", err
 	}
+	call.Ended = u.left
 	g.counts.calls.Add(1)
 	id := anser.IdentityFrom(ctx)
 	for _, key := range []string{callerKey, groupsKey} {

@@ -56,6 +56,7 @@ type Gateway struct {
 	methods   *methods
 	plan      atomic.Pointer[plan]
 	counts    counts
+	services  atomic.Int64    // length of upstreams
 	transport *http.Transport // to HTTP servers
 
 	applying sync.Mutex // held while a configuration is replaced; guards ended
@@ -248,9 +249,10 @@ func (g *Gateway) serviceNames(ctx context.Context) ([]string, error) {
 
 // follow follows a service until the result is called or ctx ends.
 func (g *Gateway) follow(ctx context.Context, wait *sync.WaitGroup, name string) (stop func()) {
-	u := &upstream{gateway: g, name: name, asked: make(chan struct{}), status: ServiceStatus{Name: name}}
+	u := newUpstream(g, name)
 	g.mu.Lock()
 	g.upstreams[name] = u
+	g.services.Store(int64(len(g.upstreams)))
 	g.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -263,6 +265,7 @@ func (g *Gateway) follow(ctx context.Context, wait *sync.WaitGroup, name string)
 		<-ended
 		g.mu.Lock()
 		delete(g.upstreams, name)
+		g.services.Store(int64(len(g.upstreams)))
 		g.mu.Unlock()
 		g.methods.remove(u)
 		u.close()

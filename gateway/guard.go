@@ -10,6 +10,12 @@ import (
 	"github.com/anser-rpc/anser/protocols"
 )
 
+// maxHandshakes is how many connections may be open on which nothing has come yet. Clients of HTTP
+// keep such connections: net/http makes one for each request that waits, and the request may go
+// over another in the end. Beyond the limit a new one waits until an earlier one has had its time,
+// so with the 256 of a server, thousands of clients that call at once kept others from connecting.
+const maxHandshakes = 4096
+
 // serverOptions returns the options of the server. What a new configuration may change is looked up
 // in the plan that is in force.
 func (g *Gateway) serverOptions(c *Config) []anser.ServerOption {
@@ -20,6 +26,7 @@ func (g *Gateway) serverOptions(c *Config) []anser.ServerOption {
 			protocols.AllowHostsIf(func(host string) bool { return g.plan.Load().config.hasHost(host) }),
 		),
 		anser.Logger(g.log),
+		anser.MaxHandshakes(maxHandshakes),
 		anser.Forward(g.forward),
 		anser.Observe(anser.Observer{Request: func(ctx context.Context, m anser.MessageInfo) error {
 			if limit := g.plan.Load().limit; limit != nil {

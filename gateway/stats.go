@@ -30,6 +30,7 @@ type ServiceStatus struct {
 	Methods []string // served methods, sorted
 	Bare    []string // not served, since they have no contract
 	Problem string   // why the service could not be asked what it serves, or ""
+	Calls   int64    // calls and streams that are with the service now
 }
 
 // Stats returns the counters.
@@ -44,8 +45,10 @@ func (g *Gateway) Stats() Stats {
 	defer g.mu.Unlock()
 	for _, u := range g.upstreams {
 		u.mu.Lock()
-		s.Services = append(s.Services, u.status)
+		status := u.status
 		u.mu.Unlock()
+		status.Calls = u.calls.Load()
+		s.Services = append(s.Services, status)
 	}
 	slices.SortFunc(s.Services, func(a, b ServiceStatus) int { return strings.Compare(a.Name, b.Name) })
 	return s

@@ -1,12 +1,14 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -20,11 +22,49 @@ type upstream struct {
 	gateway *Gateway
 	name    string
 	asked   chan struct{} // closed when its first instances have been asked what they serve
+	calls   atomic.Int64  // calls and streams that are with it
+	left    func()        // leave; made once, so that a call does not allocate it
 
 	mu      sync.Mutex // guards the fields below
 	clients map[subset]*anser.Client
 	closed  bool
 	status  ServiceStatus
+}
+
+func newUpstream(g *Gateway, name string) *upstream {
+	u := &upstream{gateway: g, name: name, asked: make(chan struct{}), status: ServiceStatus{Name: name}}
+	u.left = u.leave
+	return u
+}
+
+// enter counts a call, unless the service has all that it may have.
+func (u *upstream) enter() error {
+	n, most := u.calls.Add(1), u.gateway.callsOfService()
+	if most == 0 || n <= most {
+		return nil
+	}
+	u.leave()
+	return anser.Refuse(anser.ResourceExhausted, "the service %s is at the gateway's limit of %d calls at once (limits.service)", u.name, most)
+}
+
+// leave takes back a call that enter has counted.
+func (u *upstream) leave() { u.calls.Add(-1) }
+
+// defaultCalls is the default of anser.MaxInFlight.
+const defaultCalls = 10_000
+
+// callsOfService returns how many calls one service may have at once; 0: all that the gateway has
+// room for.
+func (g *Gateway) callsOfService() int64 {
+	limits := &g.plan.Load().config.Limits
+	switch {
+	case limits.Service > 0:
+		return int64(limits.Service)
+	case g.services.Load() < 2: // there is no other one to leave room for
+		return 0
+	}
+	all := cmp.Or(limits.Calls, defaultCalls)
+	return int64(all - max(1, all/10))
 }
 
 // subset is a part of the instances of a service. Empty fields match all.

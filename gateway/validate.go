@@ -229,7 +229,9 @@ func (m *mistakes) rest() {
 	if r := c.Limits.Caller; r != nil && (!(r.PerSecond > 0) || r.Burst < 0) {
 		m.add("limits.caller", "want per_second above 0, and a burst of 1 or more")
 	}
-	for path, n := range map[string]int{"limits.conns": c.Limits.Conns, "limits.calls": c.Limits.Calls, "limits.message": c.Limits.Message} {
+	for path, n := range map[string]int{
+		"limits.service": c.Limits.Service, "limits.conns": c.Limits.Conns, "limits.calls": c.Limits.Calls, "limits.message": c.Limits.Message,
+	} {
 		if n < 0 {
 			m.add(path, "%d is below 0", n)
 		}

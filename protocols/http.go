@@ -206,6 +206,14 @@ func (p *httpProtocol) Begins(begin []byte) (is, may bool) {
 
 func notOfMethod(r rune) bool { return (r < 'A' || r > 'Z') && r != '-' && r != '_' }
 
+// Farewell answers a request of HTTP/1.1 that is on its way when its connection is closed because
+// nothing has come; see [anser.ProtocolFarewell]. Clients keep connections for requests to come,
+// some of which have had none yet, and drop the status 408 if there is no request.
+func (p *httpProtocol) Farewell() []byte { return farewellAnswer }
+
+var farewellAnswer = exchange.Final(http.StatusRequestTimeout,
+	anser.Refuse(anser.Unavailable, "the connection was closed because no request had come: send it again"))
+
 func (p *httpProtocol) site(s *anser.Server) *site {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -322,7 +330,10 @@ func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 	})
 	if err != nil {
 		if errors.Is(err, anser.ErrServerClosed) {
-			return refuseHTTP1(l)
+			return refuseHTTP1(l, errEnding)
+		}
+		if fault, ok := errors.AsType[*anser.Error](err); ok { // a limit, which another server may not be at
+			return refuseHTTP1(l, anser.Refuse(anser.Unavailable, "%s", fault.Message))
 		}
 		return err
 	}
@@ -335,12 +346,14 @@ func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 	return err
 }
 
-// refuseHTTP1 answers the request of a client that has come too late, which cannot know otherwise
-// that it did not run.
-func refuseHTTP1(l *oneConn) error {
+var errEnding = anser.Refuse(anser.Unavailable, "the server shuts down: call another one")
+
+// refuseHTTP1 answers the request of a client whose connection is not accepted, which cannot know
+// otherwise that it did not run.
+func refuseHTTP1(l *oneConn, why *anser.Error) error {
 	server := &http.Server{MaxHeaderBytes: maxHeader, ReadTimeout: farewell, WriteTimeout: farewell, ErrorLog: discard}
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		WriteError(w, anser.Refuse(anser.Unavailable, "the server shuts down: call another one"))
+		WriteError(w, why)
 	})
 	server.SetKeepAlivesEnabled(false)
 	if err := server.Serve(l); !errors.Is(err, io.EOF) {

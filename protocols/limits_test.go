@@ -1,10 +1,13 @@
 package protocols_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -144,5 +147,72 @@ func TestDrainAnswersCalls(t *testing.T) {
 			}
 			cancel()
 		}
+	}
+}
+
+// A connection on which no request has come ends with an answer: a request that was on its way did
+// not run, and its client could not know that otherwise.
+func TestUnusedConnectionsAreAnswered(t *testing.T) {
+	for name, opts := range map[string][]anser.ServerOption{
+		"HandshakeTimeout": {anser.HandshakeTimeout(50 * time.Millisecond)},
+		"MaxHandshakes":    {anser.HandshakeTimeout(time.Hour), anser.MaxHandshakes(1)},
+	} {
+		_, address := serve(t, opts...)
+		var first net.Conn
+		for range 2 {
+			nc, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			if first == nil {
+				first = nc
+			}
+		}
+		in := bufio.NewReader(first)
+		if _, err := in.Peek(1); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		// The client has not noticed it yet.
+		io.WriteString(first, "POST /Arith.Mul HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"A\":7,\"B\":8}")
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		defer resp.Body.Close()
+		var problem struct{ Code, Outcome string }
+		if err := json.NewDecoder(resp.Body).Decode(&problem); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if resp.StatusCode != http.StatusRequestTimeout || !resp.Close || resp.Header.Get("Anser-Outcome") != "refused" || problem.Outcome != "refused" || problem.Code != "unavailable" {
+			t.Errorf("%s: %s, %v, %+v", name, resp.Status, resp.Header, problem)
+		}
+		if more, err := io.ReadAll(in); len(more) > 0 || err != nil {
+			t.Errorf("%s: then %q, %v", name, more, err)
+		}
+	}
+}
+
+// A server that is at its limit of connections says so to clients of HTTP, as it does to clients of
+// Anser.
+func TestMaxConns(t *testing.T) {
+	s, address := serve(t, anser.MaxConns(1))
+	anser.Handle(s, "Arith.One", func(context.Context, *args) (*reply, error) { return &reply{1}, nil })
+	idleConn(t, address)
+	one := clients(t)["HTTP/1.1"]
+	resp := send(t, one, "http://"+address+"/Arith.Mul", `{"A":7,"B":8}`)
+	if got := text(t, resp); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Anser-Outcome") != "refused" || !strings.Contains(got, "anser.MaxConns") {
+		t.Errorf("%s %s", resp.Status, got)
+	}
+	c, err := anser.Dial(address, anser.Attempts(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := anser.Call[reply](t.Context(), c, "Arith.Mul", &args{7, 8}, anser.Timeout(time.Second)); err == nil || !strings.Contains(err.Error(), "anser.MaxConns") {
+		t.Errorf("a client of Anser: %v", err)
+	}
+	if n := s.Stats().LimitsHit["MaxConns"]; n < 2 {
+		t.Errorf("the limit was hit %d times, want 2 or more", n)
 	}
 }

@@ -21,9 +21,10 @@ type crowdOptions struct {
 
 // returned is the result of clients that had lost their server.
 type returned struct {
-	Away    int    // clients without a reply at the end
-	Failed  int    // calls until then
-	Trouble string // the last error of one that is away
+	Away    int      // clients without a reply at the end
+	Failed  int      // calls until then
+	Samples []sample // of their errors
+	Trouble string   // the last error of one that is away
 }
 
 // gathering are clients in one process, each with a connection that it shares with no other.
@@ -99,6 +100,7 @@ func (g *gathering) comeBack(o crowdOptions) (out returned, err error) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex // guards all and out
 	var all []ledger.Call
+	var samples sampler
 	end := time.Now().Add(bound)
 	for i, s := range g.clients {
 		wg.Go(func() {
@@ -108,6 +110,7 @@ func (g *gathering) comeBack(o crowdOptions) (out returned, err error) {
 				all = append(all, c)
 				if err != nil {
 					out.Failed++
+					samples.keep(&c, err)
 				}
 				away := err != nil && time.Now().After(end)
 				if away {
@@ -123,6 +126,7 @@ func (g *gathering) comeBack(o crowdOptions) (out returned, err error) {
 		})
 	}
 	wg.Wait()
+	out.Samples = samples.all()
 	return out, ledger.WriteCalls(o.File, all)
 }
 

@@ -24,6 +24,16 @@ type gatewayState struct {
 	Limits   map[string]int64 // that were hit, by their options
 }
 
+// of returns what the gateway knows of a service.
+func (s *gatewayState) of(service string) (known gateway.ServiceStatus) {
+	for _, known := range s.Stats.Services {
+		if known.Name == service {
+			return known
+		}
+	}
+	return known
+}
+
 // runGateway is the role of a gateway. It follows its file, reads it at once after SIGHUP, and
 // drains after SIGTERM.
 func runGateway(c config, p *parent) error {

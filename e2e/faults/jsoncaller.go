@@ -20,8 +20,8 @@ import (
 
 // jsonCaller makes calls through gateways in JSON over HTTP, as a program in any language can. It
 // does what docs/gateway.md asks of one that knows several gateways: a request that was not sent,
-// or that was refused with 503, goes to the next one, and one whose fate is unknown only if the
-// method is idempotent.
+// or that was refused with 503 or 408, goes to the next one, and one whose fate is unknown only if
+// the method is idempotent.
 type jsonCaller struct {
 	client    *http.Client
 	addresses []string
@@ -86,7 +86,7 @@ func (e *jsonError) again(idempotent bool) bool {
 	case ledger.NotSent:
 		return true
 	case ledger.Refused:
-		return e.status == http.StatusServiceUnavailable
+		return e.status == http.StatusServiceUnavailable || e.status == http.StatusRequestTimeout
 	default:
 		return idempotent && e.outcome == ledger.Unknown
 	}

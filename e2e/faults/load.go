@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,8 +48,7 @@ type load struct {
 
 	paused atomic.Int64 // the longest time for which this process did not get to run, in nanoseconds
 
-	mu      sync.Mutex // guards samples
-	samples map[string]sample
+	samples sampler
 }
 
 // shard is what one caller's calls were.
@@ -56,12 +57,23 @@ type shard struct {
 	calls []ledger.Call
 }
 
+// sampler keeps the errors that calls have. It is safe for concurrent use.
+type sampler struct {
+	mu    sync.Mutex // guards kinds
+	kinds map[string]sample
+}
+
 // sample is an error that calls had.
 type sample struct {
-	Kind  string
+	Kind  string    // its code and outcome, with the protocol if there are several
 	At    time.Time // of the first
 	Count int
 	Text  string // of the first
+}
+
+// line says how many calls had the error, and what the first one was.
+func (s *sample) line(began time.Time) string {
+	return fmt.Sprintf("%d calls (%s), the first after %.1f s: %s", s.Count, s.Kind, s.At.Sub(began).Seconds(), s.Text)
 }
 
 // loaded is what a load answers when it has stopped.
@@ -72,7 +84,7 @@ type loaded struct {
 }
 
 func newLoad(c *client, o loadOptions) *load {
-	l := &load{client: c, o: o, shards: make([]shard, o.Callers), room: make(chan struct{}, cmp.Or(o.Open, maxOpen)), samples: make(map[string]sample)}
+	l := &load{client: c, o: o, shards: make([]shard, o.Callers), room: make(chan struct{}, cmp.Or(o.Open, maxOpen))}
 	l.setRate(o.Rate)
 	return l
 }
@@ -154,7 +166,7 @@ func (l *load) insist(s *shard, due time.Time, idempotent bool) {
 		if err == nil {
 			return
 		}
-		l.keep(&c, err)
+		l.samples.keep(&c, err)
 		if again == l.o.Again {
 			return
 		}
@@ -162,16 +174,29 @@ func (l *load) insist(s *shard, due time.Time, idempotent bool) {
 }
 
 // keep counts an error, and keeps the text of the first of its kind.
-func (l *load) keep(c *ledger.Call, err error) {
+func (s *sampler) keep(c *ledger.Call, err error) {
 	kind := anser.Code(c.Code).String() + ", " + c.Outcome.String()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s, ok := l.samples[kind]
-	if !ok {
-		s = sample{Kind: kind, At: time.Now(), Text: err.Error()}
+	if e, ok := errors.AsType[*turnError](err); ok {
+		kind = e.over + ", " + kind
 	}
-	s.Count++
-	l.samples[kind] = s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kinds == nil {
+		s.kinds = make(map[string]sample)
+	}
+	one, ok := s.kinds[kind]
+	if !ok {
+		one = sample{Kind: kind, At: time.Now(), Text: err.Error()}
+	}
+	one.Count++
+	s.kinds[kind] = one
+}
+
+// all returns the errors so far.
+func (s *sampler) all() []sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.kinds))
 }
 
 // stop ends the load, waits for its calls and writes them to the file.
@@ -187,10 +212,7 @@ func (l *load) stop(file string) (loaded, error) {
 	for i := range l.shards {
 		all = append(all, l.shards[i].calls...)
 	}
-	out := loaded{Calls: len(all), Paused: time.Duration(l.paused.Load())}
-	for _, s := range l.samples {
-		out.Samples = append(out.Samples, s)
-	}
+	out := loaded{Calls: len(all), Paused: time.Duration(l.paused.Load()), Samples: l.samples.all()}
 	return out, ledger.WriteCalls(file, all)
 }
 

@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -167,14 +169,15 @@ type server struct {
 	*anser.Server // nil: it is a peer's
 	book          *ledger.Book
 	slots         chan struct{} // nil: no bound
-	sleep         time.Duration
+	sleep         atomic.Int64  // nanoseconds
 	running       *running
 	conns         func() int
 }
 
 // newServer returns a server without a framework. Its book must be closed.
 func newServer(c config) (*server, error) {
-	s := &server{sleep: c.Sleep, running: newRunning()}
+	s := &server{running: newRunning()}
+	s.sleep.Store(int64(c.Sleep))
 	if c.Slots > 0 {
 		s.slots = make(chan struct{}, c.Slots)
 	}
@@ -299,6 +302,11 @@ func (s *server) do(c command) (any, error) {
 		return u, err
 	case "wait": // until that number of calls of hold run
 		return s.running.wait(c.Value)
+	case "sleep":
+		var d time.Duration
+		err := json.Unmarshal(c.Value, &d)
+		s.sleep.Store(int64(d))
+		return nil, err
 	}
 	return nil, fmt.Errorf("a server cannot %s", c.Do)
 }
@@ -320,8 +328,8 @@ func (s *server) record(ctx context.Context, in *entry) (*entry, error) {
 			return nil, ctx.Err()
 		}
 	}
-	if s.sleep > 0 {
-		time.Sleep(s.sleep)
+	if d := time.Duration(s.sleep.Load()); d > 0 {
+		time.Sleep(d)
 	}
 	return in, nil
 }

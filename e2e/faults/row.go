@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/anser-rpc/anser/e2e/faults/ledger"
@@ -168,8 +167,13 @@ func (r *result) offered(o *observation) {
 	r.fact("p50 during", millis(during.at(0.5)), "ms")
 	r.fact("p99 during", millis(during.at(0.99)), "ms")
 	r.fact("longest pause of a client's process, made by the machine", millis(o.paused), "ms")
-	for _, s := range o.samples {
-		r.Errors = append(r.Errors, fmt.Sprintf("%d calls, the first after %.1f s: %s", s.Count, s.At.Sub(o.began).Seconds(), s.Text))
+	r.errors(o, o.samples)
+}
+
+// errors adds the errors that calls had.
+func (r *result) errors(o *observation, all []sample) {
+	for i := range all {
+		r.Errors = append(r.Errors, all[i].line(o.began))
 	}
 }
 

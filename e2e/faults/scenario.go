@@ -215,6 +215,22 @@ func (o *observation) between(from, to time.Time, which func(*ledger.Call) bool)
 	return s
 }
 
+// medianSecond returns the median of a quantile of the latencies in each second between two times.
+// The last second may be longer.
+func (o *observation) medianSecond(from, to time.Time, q float64) time.Duration {
+	var all []time.Duration
+	for next := from; next.Before(to); from = next {
+		if next = from.Add(time.Second); to.Sub(next) < time.Second {
+			next = to
+		}
+		if s := o.between(from, next, nil); len(s.took) > 0 {
+			all = append(all, s.at(q))
+		}
+	}
+	slices.Sort(all)
+	return quantile(all, 0.5)
+}
+
 // reached returns how many replies per second came in the phase before the fault.
 func (o *observation) reached() float64 {
 	n := count(o.calls, func(c *ledger.Call) bool {

@@ -136,3 +136,25 @@ func TestOnlyRefusedWhenFull(t *testing.T) {
 		}
 	}
 }
+
+// One second of a pause decides nothing, as it would in a quantile of all calls.
+func TestMedianSecond(t *testing.T) {
+	o := observed(10, 10)
+	for i := range o.calls[300:400] {
+		c := &o.calls[300+i]
+		c.Ended += int64(time.Second)
+	}
+	all := o.between(o.began, o.fault, nil)
+	if p99 := all.at(0.99); p99 < time.Second {
+		t.Fatalf("p99 of all calls is %v, want more than a second", p99)
+	}
+	if p99 := o.medianSecond(o.began, o.fault, 0.99); p99 != time.Millisecond {
+		t.Errorf("the median is %v, want 1 ms", p99)
+	}
+	if p99 := o.medianSecond(seconds(3), seconds(4.5), 0.99); p99 < time.Second {
+		t.Errorf("the only second, and a half, have %v", p99)
+	}
+	if p99 := o.medianSecond(seconds(20), seconds(21), 0.99); p99 != 0 {
+		t.Errorf("no calls have %v", p99)
+	}
+}

@@ -114,6 +114,16 @@ func (r *result) compareP99(o *observation, times float64) {
 	r.timed("p99 during, compared with before", got, "times", fmt.Sprintf("at most %g", times), got <= times)
 }
 
+// compareSeconds compares the median of the p99 of each second before the fault with that during
+// it. One pause of the machine, which is many late calls in one second, does not decide.
+func (r *result) compareSeconds(o *observation, times float64) {
+	before, during := o.medianSecond(o.began, o.fault, 0.99), o.medianSecond(o.fault, o.heal, 0.99)
+	r.fact("p99 of a second before, the median", millis(before), "ms")
+	r.fact("p99 of a second during, the median", millis(during), "ms")
+	got := float64(during) / float64(max(1, before))
+	r.timed("during, compared with before", got, "times", fmt.Sprintf("at most %g", times), got <= times)
+}
+
 // largeStreams sends large messages on two streams at a time. The calls are made by the same
 // process, as they share its connection.
 func largeStreams(w *world) (*result, error) {

@@ -49,7 +49,7 @@ func mediaType(kind string) string {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{handler: h, w: w, r: r, control: http.NewResponseController(w)}
 	q.method = h.methods.Find(r.URL.EscapedPath())
-	exchange.BoundBody(q.control)
+	exchange.BoundBody(r, q.control)
 	kind := r.Header.Get("Content-Type")
 	media := mediaType(kind)
 	switch {

@@ -19,8 +19,14 @@ const (
 )
 
 // BoundBody bounds the time in which the body of a request may arrive. Over HTTP/1.1, net/http
-// reads the rest of a body that a handler has not read before it answers.
-func BoundBody(control *http.ResponseController) { control.SetReadDeadline(time.Now().Add(bodyTime)) }
+// reads the rest of a body that a handler has not read before it answers. When a body is complete,
+// or there is none, net/http waits for the end of the connection without a deadline, and one that
+// is set then would end the context of the call.
+func BoundBody(r *http.Request, control *http.ResponseController) {
+	if r.Body != http.NoBody {
+		control.SetReadDeadline(time.Now().Add(bodyTime))
+	}
+}
 
 // FreeBody takes back BoundBody, for streams.
 func FreeBody(control *http.ResponseController) { control.SetReadDeadline(time.Time{}) }

@@ -1,8 +1,10 @@
 package exchange
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -41,6 +43,20 @@ func WriteProblem(w http.ResponseWriter, status int, e *anser.Error) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(status)
 	w.Write(data)
+}
+
+// Final returns the bytes of the last answer of a connection of HTTP/1.1, with an error.
+func Final(status int, e *anser.Error) []byte {
+	data, _ := json.Marshal(ProblemOf(status, e))
+	r := http.Response{
+		StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Close: true, Header: make(http.Header),
+		ContentLength: int64(len(data)), Body: io.NopCloser(bytes.NewReader(data)),
+	}
+	SetFailure(r.Header, e)
+	r.Header.Set("Content-Type", "application/problem+json")
+	var b bytes.Buffer
+	_ = r.Write(&b) // which a buffer takes
+	return b.Bytes()
 }
 
 // SetFailure sets the headers of an answer with an error.

@@ -101,7 +101,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	control := http.NewResponseController(w)
-	exchange.BoundBody(control)
+	exchange.BoundBody(r, control)
 	at := &calls{Handler: h, r: r, host: host.FromContext(r.Context())}
 	at.conn, at.refused = at.host.Login(r.Header.Get("Authorization"))
 	defer func() { at.host.Release(int(at.held.Load())) }()

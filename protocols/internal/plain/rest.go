@@ -82,7 +82,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve serves the request to its method.
 func (q *request) serve() {
-	exchange.BoundBody(q.control)
+	exchange.BoundBody(q.r, q.control)
 	kind, readable := exchange.ContentType(q.r.Header.Get("Content-Type"))
 	q.bare = kind == ""
 	readable = readable || kind != typeJSON && kind != typeLines
