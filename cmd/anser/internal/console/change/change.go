@@ -96,14 +96,14 @@ func (c *Changes) Routes() map[string]http.Handler {
 		"DELETE /api/faultinjection":         c.changes(c.planFaultEnd),
 		"GET /api/schema/{service}/{method}": c.reads(c.readSchema),
 		"POST /api/call":                     c.changes(c.planCall),
-		"POST /api/call/stream":              c.d.Access.Wrap(http.HandlerFunc(c.serveStream), access.Operate),
+		"POST /api/call/stream":              c.d.Access.WrapLong(http.HandlerFunc(c.serveStream), access.Operate),
 		"GET /api/audit":                     c.reads(c.readAudit),
 
 		"GET /api/files/{service}":                   c.reads(c.readFolders),
 		"GET /api/files/{service}/{name}":            c.reads(c.readFiles),
 		"GET /api/files/{service}/{name}/stat":       c.reads(c.readStat),
-		"GET /api/files/{service}/{name}/content":    c.d.Access.Wrap(http.HandlerFunc(c.serveDownload), access.Operate),
-		"PUT /api/files/{service}/{name}/content":    c.d.Access.Wrap(http.HandlerFunc(c.serveUpload), access.Operate),
+		"GET /api/files/{service}/{name}/content":    c.d.Access.WrapLong(http.HandlerFunc(c.serveDownload), access.Operate),
+		"PUT /api/files/{service}/{name}/content":    c.d.Access.WrapLong(http.HandlerFunc(c.serveUpload), access.Operate),
 		"DELETE /api/files/{service}/{name}/content": c.changes(c.planRemoval),
 	}
 }

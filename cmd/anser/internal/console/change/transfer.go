@@ -58,9 +58,9 @@ func guardTransfer(r *http.Request, complete func() bool) (ctx context.Context, 
 
 // cutOff returns why a transfer has ended with the context of its request.
 func cutOff(ctx context.Context) *respond.Error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return respond.Problem(http.StatusRequestTimeout, fmt.Sprintf("behind a proxy that logs users in, a transfer takes %v at most", access.ProxyBound),
-			"use \"anser file put\" or \"anser file get\"")
+	if errors.Is(context.Cause(ctx), access.ErrNoWord) {
+		return respond.Problem(http.StatusRequestTimeout, fmt.Sprintf("the proxy has not named the user for %v, or with a role that does not suffice", access.WordBound),
+			"keep a page of the console open meanwhile, or use \"anser file put\" or \"anser file get\"")
 	}
 	return respond.Problem(http.StatusRequestTimeout, "the viewer has left, or the session has ended", "try again")
 }
@@ -232,7 +232,7 @@ func (c *Changes) serveUpload(w http.ResponseWriter, r *http.Request) {
 	v, err := c.upload(r, control)
 	control.SetWriteDeadline(time.Now().Add(pieceWithin)) //nits:ignore errcheck as above
 	if err != nil {
-		if !errors.Is(r.Context().Err(), context.Canceled) {
+		if cause := context.Cause(r.Context()); cause == nil || errors.Is(cause, access.ErrNoWord) {
 			control.SetReadDeadline(time.Now().Add(drainedWithin)) //nits:ignore errcheck as above
 			io.CopyN(io.Discard, r.Body, drained)                  //nits:ignore errcheck the rest does not matter
 		}

@@ -267,32 +267,18 @@ func TestDownloadOfAGrowingFile(t *testing.T) {
 	})
 }
 
-// expiring is a context whose deadline comes when a channel is closed.
-type expiring struct {
-	context.Context
-	late <-chan struct{}
-}
-
-func (e expiring) Done() <-chan struct{} { return e.late }
-
-func (e expiring) Err() error {
-	select {
-	case <-e.late:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
-}
-
-// Behind a proxy that logs users in, requests have a deadline. The viewer learns why a transfer
-// ended with it.
-func TestUploadAtTheDeadline(t *testing.T) {
+// Behind a proxy that logs users in, a transfer ends if the proxy does not name its user any more.
+// The viewer learns why.
+func TestUploadWithoutTheProxysWord(t *testing.T) {
 	s, dir := files(t, access.Options{})
 	upload := s.changes.Routes()["PUT /api/files/{service}/{name}/content"]
-	late := make(chan struct{})
+	word, end := context.WithCancelCause(t.Context())
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /api/files/{service}/{name}/content", func(w http.ResponseWriter, r *http.Request) {
-		upload.ServeHTTP(w, r.WithContext(expiring{r.Context(), late}))
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		defer context.AfterFunc(word, func() { cancel(context.Cause(word)) })()
+		upload.ServeHTTP(w, r.WithContext(ctx))
 	})
 	front := httptest.NewServer(mux)
 	defer front.Close()
@@ -307,7 +293,7 @@ func TestUploadAtTheDeadline(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if status, text := v.do(r); status != 408 || !strings.Contains(text, "behind a proxy") || !strings.Contains(text, "anser file put") {
+		if status, text := v.do(r); status != 408 || !strings.Contains(text, "the proxy has not named the user") || !strings.Contains(text, "anser file put") {
 			t.Errorf("%d %s", status, text)
 		}
 	}()
@@ -315,8 +301,8 @@ func TestUploadAtTheDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	audited(t, v, 1, "")
-	close(late)
-	audited(t, v, 1, "behind a proxy")
+	end(access.ErrNoWord)
+	audited(t, v, 1, "the proxy has not named the user")
 	if _, err := io.WriteString(writer, strings.Repeat("x", 990)); err != nil { // it is read, so that the viewer reads the answer
 		t.Fatal(err)
 	}
