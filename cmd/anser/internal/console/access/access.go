@@ -14,6 +14,8 @@ import (
 	"net/netip"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 )
 
@@ -100,8 +102,9 @@ type Access struct {
 	sessions sessions
 	logins   attempts
 	open     open
-	words    words    // of a proxy that logs users in
-	secret   [32]byte // of the tokens against forged requests
+	words    words         // of a proxy that logs users in
+	logouts  *rate.Limiter // of a provider
+	secret   [32]byte      // of the tokens against forged requests
 	started  time.Time
 }
 
@@ -113,6 +116,7 @@ func New(ctx context.Context, o Options) (*Access, error) {
 	a := &Access{o: o, started: time.Now().UTC()}
 	a.sessions.start()
 	a.logins.start()
+	a.logouts = rate.NewLimiter(logoutsPerSecond, logoutBurst)
 	if _, err := rand.Read(a.secret[:]); err != nil {
 		return nil, err
 	}
