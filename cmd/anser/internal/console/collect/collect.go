@@ -138,8 +138,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// LookAt does the same for a service that a viewer sees in detail: its processes take no turns, and
-// no account of the budget.
+// LookAt does the same for a service that a viewer sees in detail: its processes take no turns,
+// whatever the budget is.
 func (c *Collector) LookAt(service string, d time.Duration) {
 	c.detailed.add(service, time.Now().Add(d), maxDetailed)
 	c.Look(d)
