@@ -20,8 +20,9 @@ type refusal struct {
 // refuse returns why the request is not answered, or nil.
 func (p *Page) refuse(r *http.Request) *refusal {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr) // nil: package protocols has checked hosts
-	if local != nil && browserguard.IsLocal(local) && !browserguard.OwnHost(r.Host, p.o.hosts) {
-		return &refusal{http.StatusForbidden, "the host of the request may belong to an attacker: use an IP address or localhost, or see admin.AllowHosts"}
+	strange := local != nil && !browserguard.OwnHost(r.Host, p.o.hosts)
+	if strange && browserguard.IsLocal(local) {
+		return strangeHost()
 	}
 	if crossSite(r) {
 		return &refusal{http.StatusForbidden, "pages of other sites may not use the admin page"}
@@ -29,24 +30,39 @@ func (p *Page) refuse(r *http.Request) *refusal {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return &refusal{http.StatusMethodNotAllowed, "the admin page changes nothing: use GET"}
 	}
-	if len(p.o.authorize) == 0 {
+	if len(p.o.tokens)+len(p.o.authorize) == 0 {
 		if !browserguard.FromThisMachine(r) {
 			return &refusal{http.StatusForbidden, "the admin page answers this machine alone without authentication: see admin.Token and admin.Authorize"}
 		}
 		return nil
 	}
-	for _, allows := range p.o.authorize {
-		if allows(r) {
+	for _, has := range p.o.tokens {
+		if has(r) {
 			return nil
 		}
+	}
+	for _, allows := range p.o.authorize {
+		if !allows(r) {
+			continue
+		}
+		// The function may look at the address alone, and a script can send any credentials under a
+		// name that it points here. With TLS the browser has checked the name.
+		if strange && r.TLS == nil && !strings.EqualFold(browserguard.HostName(r.Host), p.self.Host) {
+			return strangeHost()
+		}
+		return nil
 	}
 	if r.Header.Get("Authorization") != "" {
 		p.guesses.add(p.o.log, r.RemoteAddr)
 	}
-	if p.o.tokens {
+	if len(p.o.tokens) > 0 {
 		return &refusal{http.StatusUnauthorized, "the admin page needs a token, as in Authorization: Bearer TOKEN"}
 	}
 	return &refusal{http.StatusForbidden, "the admin page is not for you"}
+}
+
+func strangeHost() *refusal {
+	return &refusal{http.StatusForbidden, "the host of the request may belong to an attacker: use an IP address or localhost, or see admin.AllowHosts"}
 }
 
 // guesses counts requests whose credentials were wrong.

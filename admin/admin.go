@@ -35,8 +35,8 @@ type Option func(*options) error
 
 type options struct {
 	name      string
-	authorize []func(*http.Request) bool // any of them may agree; none: loopback only
-	tokens    bool                       // one of them compares a token
+	tokens    []func(*http.Request) bool // compare one; any of these and of the next may agree
+	authorize []func(*http.Request) bool // none of both: loopback only
 	hosts     []string
 	tls       *tls.Config
 	insecure  bool
@@ -67,8 +67,7 @@ func Token(token string) Option {
 			return fmt.Errorf("admin.Token: the token has %d bytes: use a random one of at least %d", len(token), minToken)
 		}
 		want := sha256.Sum256([]byte(token))
-		o.tokens = true
-		o.authorize = append(o.authorize, func(r *http.Request) bool {
+		o.tokens = append(o.tokens, func(r *http.Request) bool {
 			got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			if !ok {
 				_, got, ok = r.BasicAuth()
@@ -81,9 +80,10 @@ func Token(token string) Option {
 }
 
 // Authorize makes the page answer requests for which f returns true, or which have a [Token]. f is
-// called from several goroutines. It should look at credentials: if it looks at the address alone,
-// a page of another site can read this one through a browser at such an address, under a name of
-// its own that it points here, unless f compares the host of the request too.
+// called from several goroutines. It may look at the address alone: without TLS of its own the page
+// is then asked by IP address, as localhost, by the name of the machine or by one of [AllowHosts],
+// as a page of another site could read it through a browser at such an address otherwise, under a
+// name of its own that it points here (DNS rebinding).
 func Authorize(f func(r *http.Request) bool) Option {
 	return func(o *options) error {
 		if f == nil {
@@ -94,9 +94,9 @@ func Authorize(f func(r *http.Request) bool) Option {
 	}
 }
 
-// AllowHosts names hosts, besides IP addresses and localhost, under which browsers on this machine
-// reach the page. A request with another one is refused: its name may have been pointed at this
-// machine by an attacker (DNS rebinding).
+// AllowHosts names hosts, besides IP addresses and localhost, under which the page is reached on
+// this machine, and with [Authorize] without TLS on others. A request with another one is refused:
+// its name may have been pointed at this machine by an attacker (DNS rebinding).
 func AllowHosts(hosts ...string) Option {
 	return func(o *options) error {
 		for _, h := range hosts {

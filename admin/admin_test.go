@@ -2,12 +2,14 @@ package admin_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -263,6 +265,51 @@ func TestWithoutAuthentication(t *testing.T) {
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST got %s", answer.Status)
+	}
+}
+
+// A page that is reached from other machines, with an Authorize that looks at the address alone,
+// does not answer under a name that an attacker has pointed at it.
+func TestNamesThatAnAttackerPointsHere(t *testing.T) {
+	const token = "0123456789abcdef"
+	own, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := admin.New(telemetry.New(), admin.AllowHosts("shop.example"), admin.Token(token),
+		admin.Authorize(func(r *http.Request) bool { return strings.HasPrefix(r.RemoteAddr, "10.0.0.7:") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Close()
+	for _, c := range []struct {
+		host, from string
+		header     []string
+		tls        bool
+		want       int
+	}{
+		{"10.0.0.1:8971", "10.0.0.7:1", nil, false, 200},
+		{"shop.example", "10.0.0.7:1", nil, false, 200},
+		{own + ":8971", "10.0.0.7:1", nil, false, 200},
+		{"evil.example:8971", "10.0.0.7:1", nil, false, 403},
+		{"evil.example:8971", "10.0.0.7:1", []string{"Cookie", "a=b", "Authorization", "Bearer x"}, false, 403},
+		{"evil.example:8971", "10.0.0.7:1", []string{"Authorization", "Bearer " + token}, false, 200},
+		{"admin.example", "10.0.0.7:1", nil, true, 200},
+		{"10.0.0.1:8971", "10.0.0.8:1", nil, false, 401},
+	} {
+		ctx := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 8971})
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/options", nil)
+		r.Host, r.RemoteAddr = c.host, c.from
+		for i := 0; i < len(c.header); i += 2 {
+			r.Header.Set(c.header[i], c.header[i+1])
+		}
+		if c.tls {
+			r.TLS = new(tls.ConnectionState)
+		}
+		w := httptest.NewRecorder()
+		if page.ServeHTTP(w, r); w.Code != c.want {
+			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ func (p *Page) Listen(address string) (net.Listener, error) {
 // mayBePublic returns why the page must not be served where other machines reach it. encrypted says
 // that the listener has TLS of its own.
 func (p *Page) mayBePublic(address string, encrypted bool) error {
-	if len(p.o.authorize) == 0 {
+	if len(p.o.tokens)+len(p.o.authorize) == 0 {
 		return fmt.Errorf("the admin page on %q: the address is reachable from other machines and there is no authentication: use a loopback address, or admin.Token or admin.Authorize", address)
 	}
 	if p.o.tls == nil && !encrypted && !p.o.insecure {

@@ -30,6 +30,8 @@ type options struct {
 	before  string // path of the program of another commit, for the section observe
 	kitex   string // path of the program of arena/peers/kitex; empty: it is not measured
 	envoy   string // path of the program; empty: it is not measured
+	anser   string // path of the program
+	dir     string // for programs that are built
 }
 
 const usage = `Usage: go run ./e2e/reach [flags] [section ...]
@@ -77,6 +79,7 @@ func main() {
 	flag.StringVar(&o.before, "before", "", "path of this program built with the library of another commit, for the section observe; default: it is left out")
 	flag.StringVar(&o.kitex, "kitex", "", "path of the program of arena/peers/kitex, which the section observe measures with its tracer; default: it is left out")
 	flag.StringVar(&o.envoy, "envoy", "", "path of Envoy, which is measured by the section gateway; default: it is left out")
+	flag.StringVar(&o.anser, "anser", "", "path of the program anser, which is measured by the section console; default: it is built")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()
@@ -87,7 +90,7 @@ func main() {
 	}
 	names := flag.Args()
 	if len(names) == 0 {
-		names = []string{"say", "round", "slow", "stream", "burn", "idle", "conns", "forward", "gateway", "observe"}
+		names = []string{"say", "round", "slow", "stream", "burn", "idle", "conns", "forward", "gateway", "observe", "console"}
 	}
 	if err := run(o, names, *asJSON, os.Stdout); err != nil {
 		log.Fatal(err)
@@ -106,6 +109,7 @@ func run(o options, names []string, asJSON bool, w io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	o.dir = dir
 	if o.ceiling == "" {
 		o.ceiling = filepath.Join(dir, "ceiling")
 		if err := build(o.ceiling, "github.com/anser-rpc/anser/internal/ceiling"); err != nil {
@@ -148,6 +152,12 @@ func runProcess(role string, args []string) {
 		err = say.ServeBare(os.Stdin, os.Stdout)
 	case "process-drain":
 		err = runDrain()
+	case "process-registry":
+		err = say.ServeRegistry(os.Stdin, os.Stdout)
+	case "process-watched":
+		err = runWatched(say.ServeWatched, args[0], os.Stdin, os.Stdout)
+	case "process-callers":
+		err = runWatched(say.LoadWatched, args[0], os.Stdin, os.Stdout)
 	case "process-load":
 		err = runLoad(args)
 	case "process-idle":

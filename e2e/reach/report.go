@@ -28,6 +28,7 @@ type report struct {
 	Forward []*comparison `json:"forward,omitempty"`
 	Gateway []*passage    `json:"gateway,omitempty"`
 	Observe []*watching   `json:"observe,omitempty"`
+	Console *consoleCost  `json:"console,omitempty"`
 }
 
 func newReport() *report {
@@ -231,6 +232,9 @@ func (r *report) print(w io.Writer) error {
 			c.print(t, fmt.Sprintf("%s, c=%d", c.Name, c.Callers), c.BaseName)
 			fmt.Fprintf(t, "ratio of all CPU\t%s\n", c.AllCPU)
 		}
+	}
+	if r.Console != nil {
+		r.Console.print(t)
 	}
 	return t.Flush()
 }

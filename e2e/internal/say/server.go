@@ -43,6 +43,12 @@ type Stat struct {
 	RSS      int64   `json:"rss_bytes"`
 	Conns    int     `json:"conns"`
 	Handoffs int64   `json:"handoffs"`
+
+	// Of processes that a console watches.
+	Page       string  `json:"page,omitempty"`  // URL
+	Calls      int64   `json:"calls,omitempty"` // of a client
+	Readings   int64   `json:"readings,omitempty"`
+	ReadingCPU float64 `json:"reading_cpu_s,omitempty"` // in the handler
 }
 
 // Commands that Serve understands, one a line. Each is answered by a Stat as JSON, one a line.
@@ -90,6 +96,11 @@ func Serve(commands io.Reader, answers io.Writer) error {
 
 // answerCommands writes a Stat at once and after each command, until there are no more.
 func answerCommands(commands io.Reader, answers io.Writer, stat func() (Stat, error)) error {
+	return answerCommandsAnd(commands, answers, stat, func(command string) error { return fmt.Errorf("unknown command %q", command) })
+}
+
+// answerCommandsAnd does so with further commands, which do obeys.
+func answerCommandsAnd(commands io.Reader, answers io.Writer, stat func() (Stat, error), do func(command string) error) error {
 	out := json.NewEncoder(answers)
 	answer := func() error {
 		st, err := stat()
@@ -105,7 +116,9 @@ func answerCommands(commands io.Reader, answers io.Writer, stat func() (Stat, er
 			debug.FreeOSMemory()
 		case CommandStat:
 		default:
-			return fmt.Errorf("unknown command %q", in.Text())
+			if err := do(in.Text()); err != nil {
+				return err
+			}
 		}
 		err = answer()
 	}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/site"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+	"github.com/anser-rpc/anser/internal/sysusage"
 )
 
 // defaultConsole is where the console listens if nothing else is said.
@@ -105,7 +107,7 @@ func (f *consoleFlags) run(ctx context.Context, s streams, pages []string) error
 		Listen: f.listen, Certificate: f.cert, Key: f.key, URL: f.url, Access: login, Audit: f.audit, AllowChanges: f.changes,
 		Registry: list[0], Also: list[1:], Pages: pages, Token: os.Getenv(adminTokenVariable),
 		Prometheus: f.metrics, PrometheusToken: os.Getenv(prometheusTokenVariable), Arena: f.arena,
-		Version: versionLine(), Dial: target.Caller(source),
+		Version: versionLine(), Dial: target.Caller(source), CPU: func() time.Duration { return time.Duration(sysusage.CurrentProcess().CPU) },
 	})
 	if err != nil {
 		if wrong, ok := errors.AsType[*site.UsageError](err); ok {

@@ -25,7 +25,7 @@ func BenchmarkRound(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c.Look(time.Minute)
+	c.collector.Look(time.Minute)
 	for deadline := time.Now().Add(time.Minute); c.current().system.Processes.Read < 1000 || c.current().services[sim.Service(1)].Rate == 0; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.Fatal("the pages were not read")

@@ -19,12 +19,15 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/longhistory"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
+	"github.com/anser-rpc/anser/internal/printable"
 )
 
 const (
 	// lookFor is how long the system is read every second after a request. It is longer than the
 	// time between two pings of a viewer.
-	lookFor    = 15 * time.Second
+	lookFor = 15 * time.Second
+	// attendFor is how long a service is read every second after a change, if a viewer looks.
+	attendFor  = 10 * time.Second
 	pruneEvery = time.Minute
 	firstShown = 50 // changes that a viewer gets at first
 )
@@ -48,7 +51,9 @@ type Options struct {
 	// Arena says that Routes has the report of the arena.
 	Arena bool
 	// Long has the series of more than an hour; nil means none.
-	Long   *longhistory.Source
+	Long *longhistory.Source
+	// CPU returns the processor time that the console has used; nil means that it is not known.
+	CPU    func() time.Duration
 	Logger *slog.Logger
 }
 
@@ -84,7 +89,7 @@ func New(o Options) (*Console, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Console{o: o, history: history.New(), started: time.Now(), mux: http.NewServeMux()}
-	c.collector = collect.New(collect.Options{Registries: o.Registries, Pages: o.Pages, Token: o.Token, Client: o.Client, Logger: o.Logger})
+	c.collector = collect.New(collect.Options{Registries: o.Registries, Pages: o.Pages, Token: o.Token, Client: o.Client, CPU: o.CPU, Logger: o.Logger})
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.now = build(&collect.Round{Time: c.started})
 	c.live.start(c)
@@ -143,8 +148,8 @@ func (c *Console) Calls(service, kind string) []model.Call {
 	return now.calls(callFilter{service: service, kind: kind})
 }
 
-// Look makes the console read the system every second for d.
-func (c *Console) Look(d time.Duration) { c.collector.Look(d) }
+// LookAt makes the console read a service every second for d.
+func (c *Console) LookAt(service string, d time.Duration) { c.collector.LookAt(service, d) }
 
 // Reads returns how many admin pages were asked so far.
 func (c *Console) Reads() int64 { return c.collector.Reads() }
@@ -162,7 +167,13 @@ func (c *Console) round(r *collect.Round) {
 	if len(before.system.Registries) == 0 && len(before.round.Processes) == 0 {
 		before = nil // the first round
 	}
-	c.changes.add(s.since(before)...)
+	fresh := s.since(before)
+	for i := range fresh {
+		if name := fresh[i].Service; s.services[name] != nil {
+			c.collector.Attend(name, attendFor)
+		}
+	}
+	c.changes.add(fresh...)
 	c.now = s
 	c.publishLocked()
 	if r.Time.Sub(c.last) > pruneEvery {
@@ -197,11 +208,11 @@ func (s *snapshot) record(h *history.History, last time.Time) {
 	}
 }
 
-// encode returns JSON. What the console sends can be encoded.
+// encode returns JSON that a terminal can print. What the console sends can be encoded.
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
 		data, _ = json.Marshal(respond.Error{Text: "the answer cannot be encoded: " + err.Error()})
 	}
-	return data
+	return printable.JSON(data)
 }

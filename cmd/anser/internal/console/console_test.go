@@ -50,7 +50,12 @@ func (f *flaky) Services(ctx context.Context) ([]string, error) {
 
 func open(t *testing.T, services, instances int) *site {
 	t.Helper()
-	s := &site{sim: simulate.New(simulate.Options{Services: services, Instances: instances, Rate: 100, Base: base}), registry: &flaky{Memory: registry.NewMemory()}}
+	return openSystem(t, simulate.Options{Services: services, Instances: instances, Rate: 100, Base: base})
+}
+
+func openSystem(t *testing.T, o simulate.Options) *site {
+	t.Helper()
+	s := &site{sim: simulate.New(o), registry: &flaky{Memory: registry.NewMemory()}}
 	if err := s.sim.Register(t.Context(), s.registry); err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +181,78 @@ func TestViewersCostAsMuchAsOne(t *testing.T) {
 		synctest.Wait()
 		if without := s.Reads() - before; without != 120 {
 			t.Errorf("%d pages were read without viewers", without)
+		}
+	})
+}
+
+// Processes with little to do are read less often, and those of a service that a viewer sees as
+// often as ever.
+func TestProcessesWithLittleToDo(t *testing.T) {
+	for _, c := range []struct {
+		cpu                      float64 // of each of 20 processes
+		watched, detail, without int64   // pages in ten seconds, and in a minute without a viewer
+	}{
+		{0.1, 200, 200, 120}, {0.02, 100, 125, 120}, {0.0001, 100, 125, 40},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := openSystem(t, simulate.Options{Services: 4, Instances: 5, Rate: 100, CPU: c.cpu, Base: base})
+			reads := func(path string, d time.Duration) int64 {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if path != "" {
+					go s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+				}
+				time.Sleep(30 * time.Second)
+				synctest.Wait()
+				before := s.Reads()
+				time.Sleep(d)
+				synctest.Wait()
+				return s.Reads() - before
+			}
+			time.Sleep(3 * time.Second) // the services are known
+			if got := reads("/api/events", 10*time.Second); got != c.watched {
+				t.Errorf("%v processors: %d pages were read for a viewer, want %d", c.cpu, got, c.watched)
+			}
+			if got := reads("/api/events?instances=1&service=shop.service-000", 10*time.Second); got != c.detail {
+				t.Errorf("%v processors: %d pages were read for a viewer of a service, want %d", c.cpu, got, c.detail)
+			}
+			if got := reads("", time.Minute); got != c.without {
+				t.Errorf("%v processors: %d pages were read without viewers, want %d", c.cpu, got, c.without)
+			}
+			// A viewer that comes sees the present.
+			before := s.Reads()
+			get[model.System](t, s, "/api/system")
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if got := s.Reads() - before; got < 20 {
+				t.Errorf("%v processors: %d pages were read for a viewer that has just come", c.cpu, got)
+			}
+		})
+	}
+}
+
+// A service that has changed is read every second for a while.
+func TestChangedServicesAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openSystem(t, simulate.Options{Services: 4, Instances: 5, Rate: 100, CPU: 0.02, Base: base})
+		go s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/events", nil))
+		time.Sleep(30 * time.Second)
+		s.registry.Deregister(t.Context(), s.sim.Instance(0))
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		before := s.Reads()
+		time.Sleep(8 * time.Second)
+		synctest.Wait()
+		if got := s.Reads() - before; got != 4*8+15*4 {
+			t.Errorf("%d pages were read", got)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		before = s.Reads()
+		time.Sleep(8 * time.Second)
+		synctest.Wait()
+		if got := s.Reads() - before; got != 19*4 {
+			t.Errorf("%d pages were read later", got)
 		}
 	})
 }

@@ -14,6 +14,8 @@ import (
 	"net/netip"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
 )
 
@@ -100,7 +102,9 @@ type Access struct {
 	sessions sessions
 	logins   attempts
 	open     open
-	secret   [32]byte // of the tokens against forged requests
+	words    words         // of a proxy that logs users in
+	logouts  *rate.Limiter // of a provider
+	secret   [32]byte      // of the tokens against forged requests
 	started  time.Time
 }
 
@@ -112,6 +116,7 @@ func New(ctx context.Context, o Options) (*Access, error) {
 	a := &Access{o: o, started: time.Now().UTC()}
 	a.sessions.start()
 	a.logins.start()
+	a.logouts = rate.NewLimiter(logoutsPerSecond, logoutBurst)
 	if _, err := rand.Read(a.secret[:]); err != nil {
 		return nil, err
 	}
@@ -198,7 +203,17 @@ func WithUser(ctx context.Context, u User) context.Context {
 // come from a page of another site. A request with a method that may change something must have the
 // token of the session in the header X-CSRF-Token. The context of a request ends with the session
 // that it uses, and after [ProxyBound] if a proxy logs users in.
-func (a *Access) Wrap(next http.Handler, role Role) http.Handler {
+func (a *Access) Wrap(next http.Handler, role Role) http.Handler { return a.wrap(next, role, false) }
+
+// WrapLong is Wrap for requests that may take long. Behind a proxy that logs users in, each goes on
+// while the same user makes other requests through the proxy, with the role that it needs: its
+// context ends [WordBound] after the last one, and in any case after the time of a session, with
+// the cause [ErrNoWord].
+func (a *Access) WrapLong(next http.Handler, role Role) http.Handler {
+	return a.wrap(next, role, true)
+}
+
+func (a *Access) wrap(next http.Handler, role Role, long bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		Protect(w.Header())
 		if p := a.foreign(r); p != nil {
@@ -222,9 +237,13 @@ func (a *Access) Wrap(next http.Handler, role Role) http.Handler {
 		}
 		ctx := WithUser(r.Context(), who.user)
 		if a.Login() == Proxy {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, ProxyBound)
-			defer cancel()
+			var done func()
+			if long {
+				ctx, done = a.words.begin(ctx, who.user.Name, role)
+			} else {
+				ctx, done = context.WithTimeout(ctx, ProxyBound)
+			}
+			defer done()
 		}
 		if s := who.session; s != nil {
 			var cancel context.CancelFunc
@@ -239,8 +258,8 @@ func (a *Access) Wrap(next http.Handler, role Role) http.Handler {
 type sessionKey struct{}
 
 // Over reports whether the session of a request that Wrap has let through has ended since, also
-// because its user was removed or changed, or whether the request is older than a proxy's word for
-// its user counts. ctx is the context of the request.
+// because its user was removed or changed, or whether a proxy's word for its user counts no more.
+// ctx is the context of the request.
 func (a *Access) Over(ctx context.Context) bool {
 	if a.Login() == Proxy {
 		return ctx.Err() != nil

@@ -145,6 +145,7 @@ func TestRoles(t *testing.T) {
 		"GET /api/users":         {401, 403, 403, 200},
 		"GET /api/oidc/login":    {404, 404, 404, 404},
 		"GET /api/oidc/callback": {404, 404, 404, 404},
+		"POST /api/oidc/logout":  {404, 404, 404, 404},
 		"GET /look":              {401, 200, 200, 200},
 		"POST /look":             {401, 200, 200, 200},
 		"GET /operate":           {401, 403, 200, 200},

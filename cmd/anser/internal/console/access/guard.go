@@ -98,6 +98,9 @@ func (a *Access) identify(r *http.Request) (identity, *respond.Error) {
 		return identity{user: User{Name: ThisMachine, Role: Administer}, csrf: a.token("none")}, nil
 	case Proxy:
 		u, p := a.o.Proxy.user(r)
+		if p == nil {
+			a.words.hear(u)
+		}
 		return identity{user: u, csrf: a.token("proxy " + u.Name)}, p
 	}
 	s := a.sessions.find(r, a.cookie())

@@ -65,6 +65,8 @@ type endpoints struct {
 	config   oauth2.Config
 	verifier *oidc.IDTokenVerifier
 	provider *oidc.Provider
+	logout   *url.URL              // where browsers end their session; nil: nowhere
+	ended    *oidc.IDTokenVerifier // of tokens that say that a session has ended
 }
 
 func newProvider(o *OIDCOptions) *provider {
@@ -105,38 +107,45 @@ func (p *provider) discover(ctx context.Context) (*endpoints, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the console: the provider %s does not describe itself: %w", p.o.Issuer, err)
 	}
+	var says struct {
+		Logout string `json:"end_session_endpoint"`
+	}
+	if err := found.Claims(&says); err != nil {
+		return nil, fmt.Errorf("the console: what the provider %s says about itself cannot be read: %w", p.o.Issuer, err)
+	}
 	return &endpoints{
 		config: oauth2.Config{
 			ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: p.o.Redirect,
 			Scopes: []string{oidc.ScopeOpenID, "profile", "email"},
 		},
 		verifier: found.Verifier(&oidc.Config{ClientID: p.o.ClientID}), provider: found,
+		logout: logoutAt(says.Logout, p.o.Issuer), ended: found.Verifier(&oidc.Config{ClientID: p.o.ClientID, SkipExpiryCheck: true}),
 	}, nil
 }
 
-// user exchanges a code for the user.
-func (p *provider) user(ctx context.Context, at *endpoints, code string, l pending) (User, *respond.Error) {
+// user exchanges a code for the user, and what its session keeps of the login.
+func (p *provider) user(ctx context.Context, at *endpoints, code string, l pending) (User, login, *respond.Error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), askProvider)
 	defer cancel()
 	refused := respond.Problem(http.StatusUnauthorized, "the provider has not confirmed the login", "log in again")
 	token, err := at.config.Exchange(ctx, code, oauth2.VerifierOption(l.verifier))
 	if err != nil {
 		if _, answered := errors.AsType[*oauth2.RetrieveError](err); !answered {
-			return User{}, p.silent()
+			return User{}, login{}, p.silent()
 		}
-		return User{}, refused
+		return User{}, login{}, refused
 	}
 	raw, _ := token.Extra("id_token").(string)
 	id, err := at.verifier.Verify(ctx, raw)
 	if err != nil || id.Subject == "" || !hmac.Equal([]byte(id.Nonce), []byte(l.nonce)) {
-		return User{}, refused
+		return User{}, login{}, refused
 	}
 	var claims map[string]any
 	if id.Claims(&claims) != nil {
-		return User{}, refused
+		return User{}, login{}, refused
 	}
 	if err := p.complete(ctx, at, token, id.Subject, claims); err != nil {
-		return User{}, respond.Problem(http.StatusBadGateway, fmt.Sprintf("the provider %s has confirmed the login, and does not say more about the user", p.o.Issuer), "log in again; if it stays so, ask the administrator of the provider")
+		return User{}, login{}, respond.Problem(http.StatusBadGateway, fmt.Sprintf("the provider %s has confirmed the login, and does not say more about the user", p.o.Issuer), "log in again; if it stays so, ask the administrator of the provider")
 	}
 	u := User{Name: id.Subject, Role: p.o.role(claims)}
 	// Users may choose any other name that a provider tells.
@@ -146,12 +155,13 @@ func (p *provider) user(ctx context.Context, at *endpoints, code string, l pendi
 		}
 	}
 	if err := checkName(u.Name); err != nil {
-		return User{}, respond.Problem(http.StatusUnauthorized, "the provider gives the user a name that the console does not take: "+err.Error(), "ask the administrator of the provider")
+		return User{}, login{}, respond.Problem(http.StatusUnauthorized, "the provider gives the user a name that the console does not take: "+err.Error(), "ask the administrator of the provider")
 	}
 	if u.Role == 0 {
-		return User{}, respond.Problem(http.StatusForbidden, u.Name+" has no role in the console", "ask an administrator for a group with one")
+		return User{}, login{}, respond.Problem(http.StatusForbidden, u.Name+" has no role in the console", "ask an administrator for a group with one")
 	}
-	return u, nil
+	sid, _ := claims["sid"].(string)
+	return u, login{token: raw, subject: id.Subject, sid: sid}, nil
 }
 
 // complete adds the claims that a provider does not put into the token of a login: those about the

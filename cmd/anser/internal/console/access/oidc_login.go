@@ -173,7 +173,7 @@ func (a *Access) serveOIDCCallback(w http.ResponseWriter, r *http.Request) {
 		a.oidc.silent().Write(w)
 		return
 	}
-	u, p := a.oidc.user(r.Context(), at, q.Get("code"), l)
+	u, by, p := a.oidc.user(r.Context(), at, q.Get("code"), l)
 	if p == nil && a.users != nil && a.users.has(u.Name) {
 		p = respond.Problem(http.StatusForbidden, u.Name+" is the name of a user of the console, too", "ask an administrator to give that user another name")
 	}
@@ -184,7 +184,7 @@ func (a *Access) serveOIDCCallback(w http.ResponseWriter, r *http.Request) {
 		p.Write(w)
 		return
 	}
-	a.begin(w, r, u, "")
+	a.begin(w, r, u, by)
 	a.know(w, browser, ofProvider)
 	// A redirect would belong to the navigation that began at the provider, and browsers leave out
 	// strict cookies in one. A page that leads on begins another one.

@@ -27,8 +27,9 @@ type issuer struct {
 	claims    map[string]any  // of the user, and what overrides the others
 	challenge string
 	nonce     string
-	down      bool // RoundTrip fails
-	asked     int  // codes that RoundTrip was asked for
+	logout    string // where browsers end their session; "": nowhere
+	down      bool   // RoundTrip fails
+	asked     int    // codes that RoundTrip was asked for
 }
 
 func startIssuer(t *testing.T) *issuer {
@@ -53,10 +54,14 @@ func newIssuer(t *testing.T) *issuer {
 		json.NewEncoder(w).Encode(v)
 	}
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, map[string]any{
+		says := map[string]any{
 			"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
 			"id_token_signing_alg_values_supported": []string{"RS256"},
-		})
+		}
+		if i.logout != "" {
+			says["end_session_endpoint"] = i.logout
+		}
+		answer(w, says)
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &key.PublicKey, KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
@@ -79,13 +84,18 @@ func newIssuer(t *testing.T) *issuer {
 }
 
 func (i *issuer) token(t *testing.T) string {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: i.signs, KeyID: "1"}}, nil)
-	if err != nil {
-		t.Error(err)
-	}
 	claims := map[string]any{"iss": i.URL, "sub": "u-1", "aud": "console", "nonce": i.nonce, "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
 	for k, v := range i.claims {
 		claims[k] = v
+	}
+	return i.sign(t, claims)
+}
+
+// sign returns a token with claims.
+func (i *issuer) sign(t *testing.T, claims map[string]any) string {
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: i.signs, KeyID: "1"}}, nil)
+	if err != nil {
+		t.Error(err)
 	}
 	text, err := jwt.Signed(signer).Claims(claims).Serialize()
 	if err != nil {

@@ -49,8 +49,9 @@ func isHeader(name string) bool {
 	})
 }
 
-// ProxyBound is how long a request may be open if a proxy logs users in: the console does not learn
-// of a logout, and the next request has the user and the role anew. Pages open their streams again.
+// ProxyBound is how long a request of [Access.Wrap] may be open if a proxy logs users in: the
+// console does not learn of a logout, and the next request has the user and the role anew. Pages
+// open their streams again.
 const ProxyBound = time.Minute
 
 // user returns the user that the proxy names.

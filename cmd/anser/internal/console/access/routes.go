@@ -17,6 +17,7 @@ func (a *Access) Routes() map[string]http.Handler {
 		"GET /api/users":         a.Wrap(http.HandlerFunc(a.serveUsers), Administer),
 		"GET /api/oidc/login":    guarded(a.foreignHost, a.serveOIDCLogin),
 		"GET /api/oidc/callback": guarded(a.foreignHost, a.serveOIDCCallback),
+		"POST /api/oidc/logout":  guarded(a.foreignHost, a.serveOIDCLogout),
 	}
 }
 
@@ -123,18 +124,18 @@ func (a *Access) serveLogin(w http.ResponseWriter, r *http.Request) {
 		respond.Fail(w, http.StatusUnauthorized, "the name or the password is wrong", "an administrator sets a new password with \"anser console user add\"")
 		return
 	}
-	a.begin(w, r, User{account.Name, account.Role}, account.stamp())
+	a.begin(w, r, User{account.Name, account.Role}, login{stamp: account.stamp()})
 	a.know(w, browser, ofUser(account.Name))
 	w.WriteHeader(http.StatusNoContent)
 }
 
 // begin begins a session with a new id, and ends the one that the request has, if any: an id that
 // was known before the login is of no use after it.
-func (a *Access) begin(w http.ResponseWriter, r *http.Request, u User, stamp string) {
+func (a *Access) begin(w http.ResponseWriter, r *http.Request, u User, by login) {
 	if old := a.sessions.find(r, a.cookie()); old != nil {
 		a.sessions.end(old)
 	}
-	a.set(w, a.cookie(), a.sessions.add(u, stamp), sessionEnd)
+	a.set(w, a.cookie(), a.sessions.add(u, by), sessionEnd)
 }
 
 // cookie returns the name of the cookie. With the prefix __Host- no other host can set it.
@@ -152,11 +153,23 @@ func (a *Access) set(w http.ResponseWriter, name, value string, age time.Duratio
 	})
 }
 
+// leaving is the answer to a logout of a user that a provider has logged in.
+type leaving struct {
+	At string `json:"at"` // where a browser ends the session at the provider
+}
+
+// serveLogout ends the session of the console, and says where the one at the provider ends.
 func (a *Access) serveLogout(w http.ResponseWriter, r *http.Request) {
+	at := ""
 	if s := a.sessions.find(r, a.cookie()); s != nil {
 		a.sessions.end(s)
+		at = a.leaveProvider(s)
 	}
 	a.set(w, a.cookie(), "", -time.Second)
+	if at != "" {
+		respond.JSON(w, http.StatusOK, leaving{at})
+		return
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 

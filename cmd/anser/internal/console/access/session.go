@@ -18,11 +18,18 @@ const (
 	maxOfUser   = 20
 )
 
+// login is what a session keeps of its login.
+type login struct {
+	stamp string // of the user's password; empty for a user of the provider
+	// What the provider has said: the ID token, and the user and the session that it names.
+	token, subject, sid string
+}
+
 // session is a session of a user. Only hashes of ids are kept.
 type session struct {
-	user  User
-	key   string // hash of the id
-	stamp string // of the user's password at the login
+	user User
+	key  string // hash of the id
+	login
 	began time.Time
 	ctx   context.Context // ends with the session
 	end   context.CancelFunc
@@ -51,11 +58,11 @@ func random() string {
 }
 
 // add begins a session and returns its id.
-func (l *sessions) add(u User, stamp string) (id string) {
+func (l *sessions) add(u User, by login) (id string) {
 	id = random()
 	now := time.Now()
 	ctx, cancel := context.WithDeadline(context.Background(), now.Add(sessionEnd))
-	s := &session{user: u, key: hashed(id), stamp: stamp, began: now, used: now, ctx: ctx, end: cancel}
+	s := &session{user: u, key: hashed(id), login: by, began: now, used: now, ctx: ctx, end: cancel}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pruneLocked(now)
@@ -104,6 +111,18 @@ func (l *sessions) end(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endLocked(s)
+}
+
+// endOf ends the sessions of a user at the provider, or the one that has begun with a session there
+// if sid is not empty.
+func (l *sessions) endOf(subject, sid string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.list {
+		if s.subject != "" && (subject == "" || s.subject == subject) && (sid == "" || s.sid == sid) {
+			l.endLocked(s)
+		}
+	}
 }
 
 // find returns the session of a request, or nil.

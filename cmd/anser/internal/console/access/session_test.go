@@ -87,6 +87,9 @@ func (b *bubble) send(method, path, body, cookie, from string, header ...string)
 		r.Header.Set("Cookie", cookie)
 	}
 	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Content-Type" {
+			r.Header.Del(header[i])
+		}
 		r.Header.Add(header[i], header[i+1])
 	}
 	r.RemoteAddr = from + ":1234"

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -59,7 +58,7 @@ type Figures struct {
 // Changes has the routes. Its methods are safe for concurrent use.
 type Changes struct {
 	d         Deps
-	transfers atomic.Int64 // that run
+	transfers transfers
 }
 
 // New returns the routes.
@@ -96,14 +95,14 @@ func (c *Changes) Routes() map[string]http.Handler {
 		"DELETE /api/faultinjection":         c.changes(c.planFaultEnd),
 		"GET /api/schema/{service}/{method}": c.reads(c.readSchema),
 		"POST /api/call":                     c.changes(c.planCall),
-		"POST /api/call/stream":              c.d.Access.Wrap(http.HandlerFunc(c.serveStream), access.Operate),
+		"POST /api/call/stream":              c.d.Access.WrapLong(http.HandlerFunc(c.serveStream), access.Operate),
 		"GET /api/audit":                     c.reads(c.readAudit),
 
 		"GET /api/files/{service}":                   c.reads(c.readFolders),
 		"GET /api/files/{service}/{name}":            c.reads(c.readFiles),
 		"GET /api/files/{service}/{name}/stat":       c.reads(c.readStat),
-		"GET /api/files/{service}/{name}/content":    c.d.Access.Wrap(http.HandlerFunc(c.serveDownload), access.Operate),
-		"PUT /api/files/{service}/{name}/content":    c.d.Access.Wrap(http.HandlerFunc(c.serveUpload), access.Operate),
+		"GET /api/files/{service}/{name}/content":    c.d.Access.WrapLong(http.HandlerFunc(c.serveDownload), access.Operate),
+		"PUT /api/files/{service}/{name}/content":    c.d.Access.WrapLong(http.HandlerFunc(c.serveUpload), access.Operate),
 		"DELETE /api/files/{service}/{name}/content": c.changes(c.planRemoval),
 	}
 }
@@ -233,9 +232,14 @@ func (c *Changes) make(r *http.Request, p *plan) (any, error) {
 
 // begin records that a change begins.
 func (c *Changes) begin(r *http.Request, e audit.Entry) (audit.Entry, error) {
+	return c.record(c.signed(r, e))
+}
+
+// signed returns the entry for the beginning of what a request does.
+func (c *Changes) signed(r *http.Request, e audit.Entry) audit.Entry {
 	u := access.From(r.Context())
 	e.User, e.Role, e.Remote, e.Outcome = u.Name, u.Role.String(), c.d.Access.Remote(r), audit.Begun
-	return c.record(e)
+	return e
 }
 
 func (c *Changes) record(e audit.Entry) (audit.Entry, error) {
@@ -244,9 +248,14 @@ func (c *Changes) record(e audit.Entry) (audit.Entry, error) {
 	}
 	e, err := c.d.Log.Add(e)
 	if err != nil {
-		return e, &respond.Error{Status: http.StatusServiceUnavailable, Text: "nothing was changed, as the change cannot be recorded: " + err.Error(), Advice: "make room for the audit log, or repair it"}
+		return e, unrecorded("nothing was changed, as the change", err)
 	}
 	return e, nil
+}
+
+// unrecorded is the problem of what is not done, as the audit log does not take its beginning.
+func unrecorded(what string, err error) *respond.Error {
+	return respond.Problem(http.StatusServiceUnavailable, what+" cannot be recorded: "+err.Error(), "make room for the audit log, or repair it")
 }
 
 // end records how a change ended, and shows it to viewers.

@@ -32,7 +32,9 @@ const (
 
 // folder is a folder that a service serves with package filetransfer, and what its clients may do.
 type folder struct {
-	Name   string `json:"name"` // before the dot of the methods
+	// Name is what is before the dot of the methods. It is printable: a folder with another name
+	// can do nothing, as no request can name it.
+	Name   string `json:"name"`
 	List   bool   `json:"list,omitempty"`
 	Get    bool   `json:"get,omitempty"`
 	Put    bool   `json:"put,omitempty"`
@@ -72,11 +74,18 @@ func foldersOf(methods []anser.MethodInfo) []folder {
 		g.List, g.Get, g.Put, g.Remove = g.List || f.List, g.Get || f.Get, g.Put || f.Put, g.Remove || f.Remove
 	}
 	out := []folder{}
-	for _, f := range by {
+	for name, f := range by {
 		// A folder can be listed and read, or takes files only.
-		if f.List && f.Get || f.Put && !f.Get && !f.List && !f.Remove {
-			out = append(out, *f)
+		if !(f.List && f.Get) && (!f.Put || f.Get || f.List || f.Remove) {
+			continue
 		}
+		if shown := model.Text(name); shown != name {
+			if by[shown] != nil {
+				continue // it would look like that one
+			}
+			f = &folder{Name: shown}
+		}
+		out = append(out, *f)
 	}
 	slices.SortFunc(out, func(a, b folder) int { return cmp.Compare(a.Name, b.Name) })
 	return out

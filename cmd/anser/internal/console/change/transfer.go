@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,8 +21,9 @@ import (
 
 // Limits of transfers. Their bytes pass through: the console holds a block of each transfer.
 const (
-	maxUpload    = 64 << 30 // bytes
-	maxTransfers = 32       // of the console at a time
+	maxUpload      = 64 << 30 // bytes
+	maxTransfers   = 32       // of the console at a time
+	maxTransfersOf = 8        // of a user
 	// pieceWithin is how long a viewer may take to send or take a block.
 	pieceWithin = 30 * time.Second
 	// stallAfter is how long a service may take for a block, and commitWithin for what follows the
@@ -58,20 +60,54 @@ func guardTransfer(r *http.Request, complete func() bool) (ctx context.Context, 
 
 // cutOff returns why a transfer has ended with the context of its request.
 func cutOff(ctx context.Context) *respond.Error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return respond.Problem(http.StatusRequestTimeout, fmt.Sprintf("behind a proxy that logs users in, a transfer takes %v at most", access.ProxyBound),
-			"use \"anser file put\" or \"anser file get\"")
+	if errors.Is(context.Cause(ctx), access.ErrNoWord) {
+		return respond.Problem(http.StatusRequestTimeout, fmt.Sprintf("the proxy has not named the user for %v, or with a role that does not suffice", access.WordBound),
+			"keep a page of the console open meanwhile, or use \"anser file put\" or \"anser file get\"")
 	}
 	return respond.Problem(http.StatusRequestTimeout, "the viewer has left, or the session has ended", "try again")
 }
 
-// beginTransfer counts a transfer, and returns a function for its end.
-func (c *Changes) beginTransfer() (end func(), err error) {
-	if c.transfers.Add(1) > maxTransfers {
-		c.transfers.Add(-1)
-		return nil, respond.Problem(http.StatusTooManyRequests, fmt.Sprintf("%d transfers of files are running", maxTransfers), "try again when one of them has ended")
+// transfers counts the transfers that run. The zero value is ready.
+type transfers struct {
+	mu  sync.Mutex // guards the fields below
+	all int
+	of  map[string]int // by user
+}
+
+// begin counts a transfer of a user with at most a number of them at a time, and returns a function
+// for its end.
+func (t *transfers) begin(user string, most int) (end func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	const advice = "try again when one of them has ended"
+	switch {
+	case t.of[user] >= most:
+		return nil, respond.Problem(http.StatusTooManyRequests, fmt.Sprintf("%d transfers of files of %s are running", most, user), advice)
+	case t.all >= maxTransfers:
+		return nil, respond.Problem(http.StatusTooManyRequests, fmt.Sprintf("%d transfers of files are running", maxTransfers), advice)
+	case t.of == nil:
+		t.of = make(map[string]int)
 	}
-	return func() { c.transfers.Add(-1) }, nil
+	t.all++
+	t.of[user]++
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.all--
+		if t.of[user]--; t.of[user] == 0 {
+			delete(t.of, user)
+		}
+	}, nil
+}
+
+// beginTransfer counts a transfer of the user of a request, and returns a function for its end.
+// Without a login all users are one, which may have all transfers.
+func (c *Changes) beginTransfer(r *http.Request) (end func(), err error) {
+	most := maxTransfersOf
+	if c.d.Access.Login() == access.None {
+		most = maxTransfers
+	}
+	return c.transfers.begin(access.From(r.Context()).Name, most)
 }
 
 // serveDownload sends a file. It is an attachment of an unknown type, so that no browser shows what
@@ -137,7 +173,7 @@ func (c *Changes) openDownload(r *http.Request) (*opened, filetransfer.Info, err
 // download sends a file, and records that if the console has an audit log: it reads what a service
 // has, as a call does.
 func (c *Changes) download(r *http.Request, o *opened, out *download) error {
-	end, err := c.beginTransfer()
+	end, err := c.beginTransfer(r)
 	if err != nil {
 		return err
 	}
@@ -145,9 +181,10 @@ func (c *Changes) download(r *http.Request, o *opened, out *download) error {
 	if c.d.Log == nil {
 		return o.get(r, out)
 	}
-	begun, err := c.begin(r, o.entry(r, "download file", fmt.Sprintf("%s of %d bytes", o.method(filetransfer.OpGet), out.want)))
+	entry := o.entry(r, "download file", fmt.Sprintf("%s of %d bytes", o.method(filetransfer.OpGet), out.want))
+	begun, err := c.d.Log.Add(c.signed(r, entry))
 	if err != nil {
-		return err
+		return unrecorded("the file was not sent, as the download", err)
 	}
 	err = o.get(r, out)
 	c.end(begun, "", err) //nits:ignore errcheck the file has been sent
@@ -232,7 +269,7 @@ func (c *Changes) serveUpload(w http.ResponseWriter, r *http.Request) {
 	v, err := c.upload(r, control)
 	control.SetWriteDeadline(time.Now().Add(pieceWithin)) //nits:ignore errcheck as above
 	if err != nil {
-		if !errors.Is(r.Context().Err(), context.Canceled) {
+		if cause := context.Cause(r.Context()); cause == nil || errors.Is(cause, access.ErrNoWord) {
 			control.SetReadDeadline(time.Now().Add(drainedWithin)) //nits:ignore errcheck as above
 			io.CopyN(io.Discard, r.Body, drained)                  //nits:ignore errcheck the rest does not matter
 		}
@@ -253,7 +290,7 @@ func (c *Changes) upload(r *http.Request, control *http.ResponseController) (*up
 	case r.ContentLength > maxUpload:
 		return nil, respond.Problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the file has more than %d bytes", int64(maxUpload)), "send it with anser file put")
 	}
-	end, err := c.beginTransfer()
+	end, err := c.beginTransfer(r)
 	if err != nil {
 		return nil, err
 	}

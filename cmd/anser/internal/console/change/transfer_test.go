@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -267,32 +268,18 @@ func TestDownloadOfAGrowingFile(t *testing.T) {
 	})
 }
 
-// expiring is a context whose deadline comes when a channel is closed.
-type expiring struct {
-	context.Context
-	late <-chan struct{}
-}
-
-func (e expiring) Done() <-chan struct{} { return e.late }
-
-func (e expiring) Err() error {
-	select {
-	case <-e.late:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
-}
-
-// Behind a proxy that logs users in, requests have a deadline. The viewer learns why a transfer
-// ended with it.
-func TestUploadAtTheDeadline(t *testing.T) {
+// Behind a proxy that logs users in, a transfer ends if the proxy does not name its user any more.
+// The viewer learns why.
+func TestUploadWithoutTheProxysWord(t *testing.T) {
 	s, dir := files(t, access.Options{})
 	upload := s.changes.Routes()["PUT /api/files/{service}/{name}/content"]
-	late := make(chan struct{})
+	word, end := context.WithCancelCause(t.Context())
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /api/files/{service}/{name}/content", func(w http.ResponseWriter, r *http.Request) {
-		upload.ServeHTTP(w, r.WithContext(expiring{r.Context(), late}))
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		defer context.AfterFunc(word, func() { cancel(context.Cause(word)) })()
+		upload.ServeHTTP(w, r.WithContext(ctx))
 	})
 	front := httptest.NewServer(mux)
 	defer front.Close()
@@ -307,7 +294,7 @@ func TestUploadAtTheDeadline(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if status, text := v.do(r); status != 408 || !strings.Contains(text, "behind a proxy") || !strings.Contains(text, "anser file put") {
+		if status, text := v.do(r); status != 408 || !strings.Contains(text, "the proxy has not named the user") || !strings.Contains(text, "anser file put") {
 			t.Errorf("%d %s", status, text)
 		}
 	}()
@@ -315,12 +302,74 @@ func TestUploadAtTheDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	audited(t, v, 1, "")
-	close(late)
-	audited(t, v, 1, "behind a proxy")
+	end(access.ErrNoWord)
+	audited(t, v, 1, "the proxy has not named the user")
 	if _, err := io.WriteString(writer, strings.Repeat("x", 990)); err != nil { // it is read, so that the viewer reads the answer
 		t.Fatal(err)
 	}
 	writer.Close()
 	<-ended
 	eventually(t, "nothing is left", func() bool { return len(namesIn(t, dir)) == 0 })
+}
+
+// A user cannot take the transfers of all others.
+func TestTransfersOfAUser(t *testing.T) {
+	const most = 8 // of a user
+	s, _ := files(t, access.Options{Users: accesstest.Users(t)})
+	greedy, other := s.viewer("operate"), s.viewer("administer")
+	var running sync.WaitGroup
+	var bodies []*io.PipeWriter
+	for i := range most {
+		reader, writer := io.Pipe()
+		bodies = append(bodies, writer)
+		r, err := http.NewRequestWithContext(t.Context(), "PUT", s.URL+contentOf(fmt.Sprintf("file-%d", i)), reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = 1000
+		running.Go(func() {
+			if status, text := greedy.do(r); status != 200 {
+				t.Errorf("a transfer: %d %s", status, text)
+			}
+		})
+	}
+	audited(t, other, most, "")
+	if status, text := greedy.put("more", "x", ""); status != 429 || !strings.Contains(text, "8 transfers of files of operate") {
+		t.Errorf("one more of the user: %d %s", status, text)
+	}
+	if status, text := other.put("other", "x", ""); status != 200 {
+		t.Errorf("one of another user: %d %s", status, text)
+	}
+	for _, w := range bodies {
+		if _, err := io.WriteString(w, strings.Repeat("x", 1000)); err != nil {
+			t.Error(err)
+		}
+		w.Close()
+	}
+	running.Wait()
+	if status, text := greedy.put("more", "x", ""); status != 200 {
+		t.Errorf("after they have ended: %d %s", status, text)
+	}
+}
+
+// A file whose download cannot be recorded is not sent, and the answer does not speak of a change.
+func TestDownloadThatCannotBeRecorded(t *testing.T) {
+	s, dir := files(t, access.Options{})
+	v := s.viewer("")
+	writeFile(t, dir, "report", "honk")
+	log, err := os.OpenFile(s.log, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if _, err := log.WriteString("of another program\n"); err != nil {
+		t.Fatal(err)
+	}
+	status, text := v.send("GET", contentOf("report"), "")
+	if status != 503 || !strings.Contains(text, "the file was not sent, as the download cannot be recorded") || strings.Contains(text, "changed") {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := v.send("DELETE", contentOf("report"), ""); status != 503 || !strings.Contains(text, "nothing was changed, as the change cannot be recorded") {
+		t.Errorf("a change: %d %s", status, text)
+	}
 }

@@ -3,6 +3,7 @@ package collect
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -11,15 +12,19 @@ import (
 	"time"
 )
 
-// A page is read every second while a viewer looks if its process is one of few, or of a service
-// that a viewer sees in detail. Others take turns, so that the services pay for pagesPerSecond
-// pages in a second, and each is read at least every [Slowest].
+// A page is read every second while a viewer looks if its process is of a service that a viewer
+// sees in detail. Others take turns, so that the services pay for pagesPerSecond pages in a second,
+// and for no more than their budget; and each is read at least every [Slowest].
 const (
 	pagesPerSecond = 200
 	// Slowest is the longest time between two readings of a page while a viewer looks.
 	Slowest = 5 * time.Second
 
 	maxDetailed = 64 // services
+	maxAttended = 8
+	// calmFor is how long the end of a connection to a host says nothing, after one with which the
+	// process had not ended: some servers end the connection with each answer.
+	calmFor = time.Minute
 )
 
 // turns returns the number of turns for n processes, of which each has its page read in one.
@@ -35,13 +40,13 @@ type detailed struct {
 }
 
 // add notes the interest in a service, unless there are too many.
-func (d *detailed) add(service string, until time.Time) {
+func (d *detailed) add(service string, until time.Time, most int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.until == nil {
 		d.until = make(map[string]time.Time)
 	}
-	if _, ok := d.until[service]; ok || len(d.until) < maxDetailed {
+	if _, ok := d.until[service]; ok || len(d.until) < most {
 		d.until[service] = until
 	}
 }
@@ -62,21 +67,30 @@ func (d *detailed) now(now time.Time) map[string]bool {
 }
 
 // due returns the processes whose pages are read in this round, those first that were not asked
-// for the longest time.
-func (c *Collector) due(list []*process, now time.Time) []*process {
-	c.turn++
+// for the longest time. In a round that is not a regular one only those are read that may have
+// changed.
+func (c *Collector) due(list []*process, now time.Time, regular bool) []*process {
 	// A page that is read for the first time is read again at once, for its first figures.
-	seen, lost, every := c.detailed.now(now), c.lost.take(), 1
-	if c.Looking() {
-		every = turns(len(list))
+	seen, lost, period, every := c.detailed.now(now), c.lost.take(), Unwatched, 1
+	maps.Copy(seen, c.attended.now(now))
+	if regular {
+		c.turn++
+		watched := c.Looking()
+		c.budget.look(now, c.Reads(), watched)
+		every = c.budget.turns(now, len(list), func() float64 { return processors(list) })
+		if watched {
+			period, every = Watched, max(every, turns(len(list)))
+		}
+	}
+	takesTurn := func(p *process) bool {
+		return regular && (every == 1 || c.turn%every == p.slot%every || now.Sub(p.asked) > time.Duration(every)*period+Watched/2)
 	}
 	due := make([]*process, 0, len(list)/every+1)
 	for _, p := range list {
-		p.view.Found = p.found
+		p.view.Found, p.lost = p.found, lost[p.host]
 		switch {
 		case now.Before(p.after): // it does not answer
-		case every == 1, p.view.Window == 0, p.view.Error != "", lost[p.host], c.turn%every == p.slot%every,
-			now.Sub(p.asked) > time.Duration(every)*Watched+Watched/2,
+		case takesTurn(p), p.view.Window == 0, p.view.Error != "", p.lost,
 			slices.ContainsFunc(p.found, func(at Place) bool { return seen[at.Service] }):
 			due = append(due, p)
 		}
@@ -86,20 +100,45 @@ func (c *Collector) due(list []*process, now time.Time) []*process {
 }
 
 // lostHosts are the hosts, with their ports, that have closed a connection: their processes may
-// have ended, so that their pages are read in the next round. Its methods are safe for concurrent
+// have ended, so that their pages are read within a second. Its methods are safe for concurrent
 // use. The zero value is ready.
 type lostHosts struct {
-	mu    sync.Mutex // guards the field below
+	told func() // is called after each one; nil: nothing is
+
+	mu    sync.Mutex // guards the fields below
 	hosts map[string]bool
+	calm  map[string]time.Time // until when a host is not noted
 }
 
 func (l *lostHosts) add(host string) {
+	if l.note(host, time.Now()) && l.told != nil {
+		l.told()
+	}
+}
+
+func (l *lostHosts) note(host string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if until, ok := l.calm[host]; ok && now.Before(until) {
+		return false
+	}
+	delete(l.calm, host)
 	if l.hosts == nil {
 		l.hosts = make(map[string]bool)
 	}
 	l.hosts[host] = true
+	return true
+}
+
+// answered notes that the process of a host that was noted has not ended.
+func (l *lostHosts) answered(host string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.calm, func(_ string, until time.Time) bool { return until.Before(now) })
+	if l.calm == nil {
+		l.calm = make(map[string]time.Time)
+	}
+	l.calm[host] = now.Add(calmFor)
 }
 
 func (l *lostHosts) take() map[string]bool {

@@ -1,10 +1,12 @@
 package collect
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -51,13 +53,65 @@ func TestHostsThatCloseConnections(t *testing.T) {
 	list[7].host = hostOf("http://" + l.Addr().String() + "/")
 	c.Look(time.Minute)
 	c.turn = 2 // the next one is that of the slots 3, 8 and so on
-	due := c.due(list, now)
+	due := c.due(list, now, true)
 	if len(due) != 201 {
 		t.Errorf("%d processes are read", len(due))
 	}
-	if due := c.due(list, now); len(due) != 200 {
+	c.lost.add(list[7].host)
+	if due := c.due(list, now, false); len(due) != 1 || due[0] != list[7] {
+		t.Errorf("%d processes are read before their time", len(due))
+	}
+	if due := c.due(list, now, true); len(due) != 200 {
 		t.Errorf("%d processes are read in the next round", len(due))
 	}
+}
+
+// A host that closes each connection, and whose process answers, is not asked again for that.
+func TestHostsThatCloseEveryConnection(t *testing.T) {
+	var l lostHosts
+	told := 0
+	l.told = func() { told++ }
+	now := time.Now()
+	l.add("a:1")
+	if !l.take()["a:1"] || told != 1 {
+		t.Fatalf("the host is not noted, told %d times", told)
+	}
+	l.answered("a:1", now)
+	if l.add("a:1"); len(l.take()) != 0 || told != 1 {
+		t.Errorf("a host that answers is noted again, told %d times", told)
+	}
+	if l.add("b:1"); !l.take()["b:1"] {
+		t.Error("another host is not noted")
+	}
+	if !l.note("a:1", now.Add(calmFor)) {
+		t.Error("the host is not noted after a while")
+	}
+}
+
+// A process whose connection ends is asked within a second also while no viewer looks, and once if
+// it has not ended.
+func TestLostProcessWithoutViewers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const at = "http://127.0.0.1:1/3/"
+		reader, _ := readerOfPage(t)
+		c := New(Options{Pages: []string{at}, Client: reader.Client})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); c.Run(ctx, func(*Round) {}) }()
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		before := c.Reads()
+		for i, want := range []int64{1, 1} {
+			c.lost.add(hostOf(at))
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if got := c.Reads() - before; got != want {
+				t.Errorf("after end %d: %d readings, want %d", i+1, got, want)
+			}
+		}
+		cancel()
+		<-done
+	})
 }
 
 func TestHostOf(t *testing.T) {

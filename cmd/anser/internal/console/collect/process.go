@@ -20,7 +20,7 @@ const (
 	// maxPace is a number of calls per second that no process makes: a page with more lies.
 	maxPace = 1e8
 	// maxWindow is the longest time over which counters are subtracted.
-	maxWindow = 3 * Unwatched
+	maxWindow = 2 * Rarest
 )
 
 // Place is an instance of a service.
@@ -74,6 +74,7 @@ type process struct {
 	found   []Place
 	since   time.Time // when it was first seen with its ID
 	asked   time.Time
+	lost    bool      // its host has closed a connection before this round
 	after   time.Time // it is not asked before
 	pause   time.Duration
 	view    Process

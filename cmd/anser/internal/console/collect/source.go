@@ -12,11 +12,12 @@ import (
 	"github.com/anser-rpc/anser/route"
 )
 
-// askEvery is the time between two questions for the names of the services, and askBound how long
-// an answer may take.
+// askEvery is the time between two questions for the names of the services while a viewer looks,
+// askRarely the time otherwise, and askBound how long an answer may take.
 const (
-	askEvery = time.Second
-	askBound = 500 * time.Millisecond
+	askEvery  = time.Second
+	askRarely = 5 * time.Second
+	askBound  = 500 * time.Millisecond
 )
 
 // SourceState is the state of a registry.
@@ -51,6 +52,9 @@ type RulesState struct {
 // source follows a registry.
 type source struct {
 	Source
+	looking func() bool   // whether a viewer looks
+	wake    chan struct{} // one has come
+
 	mu       sync.Mutex // guards the fields below
 	trouble  string
 	since    time.Time
@@ -67,8 +71,8 @@ type followed struct {
 	cancel  context.CancelFunc
 }
 
-func newSource(s Source, changed func()) *source {
-	return &source{Source: s, services: make(map[string]*followed), changed: changed}
+func newSource(s Source, looking func() bool, changed func()) *source {
+	return &source{Source: s, looking: looking, wake: make(chan struct{}, 1), services: make(map[string]*followed), changed: changed}
 }
 
 // follow follows the registry until ctx is done.
@@ -83,14 +87,32 @@ func (s *source) follow(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	tick := time.NewTicker(askEvery)
-	defer tick.Stop()
 	for {
+		began := time.Now()
 		s.ask(ctx, &wg, lister)
+		if !s.rest(ctx, began) {
+			return
+		}
+	}
+}
+
+// rest waits until the registry is asked again, which was asked at a time, and reports whether it
+// is.
+func (s *source) rest(ctx context.Context, asked time.Time) bool {
+	for {
+		pause := askRarely
+		if s.looking() {
+			pause = askEvery
+		}
+		t := time.NewTimer(time.Until(asked.Add(pause)))
 		select {
 		case <-ctx.Done():
-			return
-		case <-tick.C:
+			t.Stop()
+			return false
+		case <-t.C:
+			return true
+		case <-s.wake:
+			t.Stop()
 		}
 	}
 }

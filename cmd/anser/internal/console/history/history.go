@@ -93,8 +93,8 @@ type series struct {
 
 // Add adds the calls of a round, whose time is that of the round and whose step is the time since
 // the one before; a step of 0 is ignored. A step of up to [collect.Slowest] has its figures in each
-// of its seconds. Calls of a window that is longer than the step are counted in part in the heat
-// map.
+// of its seconds, and a longer one in each ten of its seconds of which nothing else is known. Calls
+// of a window that is longer than the step are counted in part in the heat map.
 func (h *History) Add(key Key, round time.Time, step time.Duration, c *collect.Calls) {
 	if step <= 0 {
 		return
@@ -127,6 +127,9 @@ func (h *History) Add(key Key, round time.Time, step time.Duration, c *collect.C
 	s.sum.Add(c)
 	s.rounds++
 	s.coarse.set(s.slot, coarseCount, key.hot(), &s.sum, s.rounds, share)
+	for back := int64(1); back < int64(step/Coarse) && s.slot >= back; back++ {
+		s.coarse.repeat(s.slot, s.slot-back, coarseCount)
+	}
 }
 
 // dropLocked makes room: it drops the series that was added to least recently, if that is over.

@@ -63,6 +63,31 @@ func TestSteps(t *testing.T) {
 	})
 }
 
+// A process that is read every 30 seconds has a series without gaps, whose calls are counted once.
+func TestLongSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := history.New()
+		add(h, 5, 10*time.Second, 7)
+		add(h, 4, 30*time.Second, 10)
+		from := time.Now().Add(-150 * time.Second)
+		s := h.Series(key, history.Range{From: from, Step: 10 * time.Second})
+		for i, r := range s.Rate {
+			if r == nil || (*r != 7 && *r != 10) {
+				t.Errorf("the rate of the step %d of %d is not known", i, len(s.Rate))
+			}
+		}
+		counted := uint64(0)
+		for _, row := range h.Heat(key, history.Range{From: from, Step: 10 * time.Second}).Counts {
+			for _, n := range row {
+				counted += uint64(n)
+			}
+		}
+		if counted > 5*7+4*10 {
+			t.Errorf("%d calls are counted", counted)
+		}
+	})
+}
+
 // Seconds are kept for five minutes and steps of ten seconds for an hour, and then their places are
 // used again.
 func TestSpans(t *testing.T) {

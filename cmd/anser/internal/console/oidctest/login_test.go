@@ -2,10 +2,12 @@ package oidctest
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +68,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// After a logout neither the session nor the way back from the provider is of use.
+// After a logout neither the session nor the way back from the provider is of use, and the one at
+// the provider ends, too.
 func TestLogout(t *testing.T) {
 	p, at := start(t)
 	b := newBrowser(t, at)
@@ -88,13 +91,28 @@ func TestLogout(t *testing.T) {
 	}
 	other := newBrowser(t, at)
 	other.expect(200, "GET", "api/system", "", "Cookie", stolen)
-	b.expect(204, "POST", "api/logout", "", "X-CSRF-Token", first.CSRF)
+	var leaving struct{ At string }
+	if err := json.Unmarshal([]byte(b.expect(200, "POST", "api/logout", "", "X-CSRF-Token", first.CSRF)), &leaving); err != nil {
+		t.Fatal(err)
+	}
 	b.expect(401, "GET", "api/system", "")
 	other.expect(401, "GET", "api/system", "", "Cookie", stolen)
 	b.expect(400, "GET", back, "")
 	if got := b.session(); got.User != "" {
 		t.Errorf("the session is %+v", got)
 	}
+	if !strings.HasPrefix(leaving.At, p.server.URL+"/") {
+		t.Errorf("the browser is led to %s", leaving.At)
+	}
+	b.expect(200, "GET", leaving.At, "")
+	if last := b.seen[len(b.seen)-1].String(); last != at {
+		t.Errorf("the provider leads the browser to %s, want %s", last, at)
+	}
+	p.set(func() {
+		if !slices.Equal(p.left, []string{"id of ada of console"}) {
+			t.Errorf("the provider has ended the sessions %q", p.left)
+		}
+	})
 	b.login(p, "ada")
 	if again := b.session(); again.User != "ada@example.org" || again.CSRF == first.CSRF {
 		t.Errorf("after another login: %+v", again)
@@ -305,4 +323,25 @@ func TestProviderThatIsDown(t *testing.T) {
 	if data, err := os.ReadFile(users); err != nil || strings.Contains(string(data), password) {
 		t.Errorf("the file of users: %v", err)
 	}
+}
+
+// The provider ends sessions by a request of its own, with a token that it has signed for it.
+func TestLogoutByTheProvider(t *testing.T) {
+	p, at := start(t)
+	users := make(map[string]*browser)
+	for _, name := range []string{"ada", "bob"} {
+		b := newBrowser(t, at)
+		b.login(p, name)
+		b.expect(200, "GET", "api/system", "")
+		users[name] = b
+	}
+	token := sign(t, p.keys[0].signs(), map[string]any{
+		"iss": p.server.URL, "aud": clientID, "iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix(), "jti": "1", "sub": "id of ada",
+		"events": map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}},
+	})
+	provider := newBrowser(t, at)
+	provider.expect(200, "POST", "api/oidc/logout", url.Values{"logout_token": {token}}.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	users["ada"].expect(401, "GET", "api/system", "")
+	users["bob"].expect(200, "GET", "api/system", "")
+	provider.expect(400, "POST", "api/oidc/logout", "logout_token=x", "Content-Type", "application/x-www-form-urlencoded")
 }

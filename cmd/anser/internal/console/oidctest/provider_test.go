@@ -71,6 +71,8 @@ type provider struct {
 	inToken  bool       // the groups are in the ID token, not at the endpoint for claims
 	down     bool       // it answers nothing
 	stranger bool       // the endpoint for claims is about another user
+	left     []string   // users whose sessions browsers have ended
+	console  string     // URL of the console, to which browsers return after that
 	// forge changes the ID token, if it is not nil.
 	forge func(claims map[string]any, token string) string
 	paths map[string]int // requests
@@ -97,7 +99,7 @@ func (s userStore) GetUserByUsername(name string) *storage.User {
 // startProvider starts a provider which leads browsers back to a console.
 func startProvider(t *testing.T, console string) *provider {
 	t.Helper()
-	p := &provider{t: t, keys: []*key{newKey(t, "first")}, paths: make(map[string]int)}
+	p := &provider{t: t, keys: []*key{newKey(t, "first")}, paths: make(map[string]int), console: console}
 	p.Storage = storage.NewStorageWithClients(userStore{p}, map[string]*storage.Client{
 		clientID: storage.WebClient(clientID, clientSecret, console+"api/oidc/callback"),
 	})
@@ -224,6 +226,27 @@ func (p *provider) KeySet(context.Context) (list []op.Key, err error) {
 		list = append(list, k.public())
 	}
 	return list, nil
+}
+
+// consoleClient is the console with the URL to which browsers return after a logout.
+type consoleClient struct {
+	op.Client
+	back string
+}
+
+// PostLogoutRedirectURIs implements op.Client.
+func (c consoleClient) PostLogoutRedirectURIs() []string { return []string{c.back} }
+
+// GetClientByClientID implements op.Storage.
+func (p *provider) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
+	c, err := p.Storage.GetClientByClientID(ctx, id)
+	return consoleClient{c, p.console}, err
+}
+
+// TerminateSession implements op.Storage.
+func (p *provider) TerminateSession(ctx context.Context, user, client string) error {
+	p.set(func() { p.left = append(p.left, user+" of "+client) })
+	return p.Storage.TerminateSession(ctx, user, client)
 }
 
 // SetUserinfoFromRequest implements op.CanSetUserinfoFromRequest: it is for the ID token.

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+
+	"github.com/anser-rpc/anser/internal/printable"
 )
 
 // Error is why a request has no answer. As JSON it is the body of an answer with its status.
@@ -32,7 +34,8 @@ func Fail(w http.ResponseWriter, status int, text, advice string) {
 }
 
 // JSON answers with a value, or says that it cannot be encoded: a service may have sent a reply
-// that is not JSON.
+// that is not JSON. What a terminal does not show as it is, such as codes that control it, is
+// escaped.
 func JSON(w http.ResponseWriter, status int, v any) {
 	data, err := encode(v)
 	if err != nil {
@@ -49,5 +52,5 @@ func encode(v any) ([]byte, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	err := e.Encode(v)
-	return b.Bytes(), err
+	return printable.JSON(b.Bytes()), err
 }

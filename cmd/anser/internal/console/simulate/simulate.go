@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,6 +25,7 @@ type Options struct {
 	Services  int
 	Instances int     // of each service
 	Rate      float64 // calls per second that each instance serves, before it is varied
+	CPU       float64 // processors that each instance uses; 0 means 0.1
 	// Base is the URL below which the pages are, such as http://127.0.0.1:1234/.
 	Base string
 }
@@ -129,7 +131,7 @@ func (s *System) Document(n int) *admin.Document {
 	d := &admin.Document{Format: admin.Format, Time: now}
 	d.Process = admin.Process{
 		ID: fmt.Sprintf("%016x", n+1), Name: in.ID, Services: []string{in.Service}, Host: "simulated", PID: n + 1, Started: s.began, Go: "go1.26",
-		CPU: time.Duration(elapsed * 0.1 * 1e9), Processors: 2, Memory: 40 << 20, Heap: 8 << 20, Goroutines: 20 + n%7,
+		CPU: time.Duration(elapsed * cmp.Or(s.o.CPU, 0.1) * 1e9), Processors: 2, Memory: 40 << 20, Heap: 8 << 20, Goroutines: 20 + n%7,
 	}
 	server := admin.Server{Addresses: []string{in.Address}, Conns: 3, InFlight: int64(n % 4)}
 	server.Announcements = []admin.Announcement{{Instance: in, Registered: true}}

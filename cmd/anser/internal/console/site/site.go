@@ -48,6 +48,9 @@ type Options struct {
 	Dial                        func(target string, opts ...anser.DialOption) (*anser.Client, error)
 	Version                     string
 	Arena                       string // file with the report of the arena; empty means none
+	// CPU returns the processor time that the console has used, by which it decides how often it
+	// reads pages; nil means that it is not known, as in a process that does more.
+	CPU func() time.Duration
 	// BodyWithin is how long the body of a request may take; 0 means 30 seconds.
 	BodyWithin time.Duration
 }
@@ -191,7 +194,7 @@ func (s *Site) build(o Options) (err error) {
 	}
 	s.console, err = console.New(console.Options{
 		Registries: sources,
-		Pages:      o.Pages, Token: o.Token, Routes: routes, Long: s.long, Arena: o.Arena != "", Page: s.access.Page(pagefiles.Handler()),
+		Pages:      o.Pages, Token: o.Token, Routes: routes, Long: s.long, CPU: o.CPU, Arena: o.Arena != "", Page: s.access.Page(pagefiles.Handler()),
 		Guard: func(h http.Handler) http.Handler { return s.access.Wrap(h, access.Look) },
 	})
 	return err

@@ -1,7 +1,7 @@
 // The frame of all pages: navigation, search, the state of the connection, colours and language.
 import { Component, type ReactNode, Suspense, lazy, useEffect, useRef, useState } from "react";
 import { clock, zone } from "./format";
-import { change, needsLogin, refreshSession, useViewer } from "./session";
+import { logOut, needsLogin, useViewer } from "./session";
 import { type Route, href, useRoute } from "./route";
 import { type Theme, setLanguage, setTheme, useSettings, useText } from "./settings";
 import { reconnect, useStore } from "./store";
@@ -144,7 +144,7 @@ function User() {
 	if (!session?.user || session.login === "none") return null;
 	return (
 		<span className="user" title={`${session.user}: ${t.roles[session.role] ?? session.role}`}><Icon name="user" /><span className="word">{session.user}</span>
-			{session.login === "proxy" ? null : <button type="button" className="quiet" onClick={() => change("POST", "logout").finally(refreshSession)}>{t.logOut}</button>}</span>
+			{session.login === "proxy" ? null : <button type="button" className="quiet" onClick={logOut}>{t.logOut}</button>}</span>
 	);
 }
 

@@ -40,6 +40,9 @@ function set(next: Viewer): void {
 // needsLogin reports whether the console shows nothing without a login.
 export const needsLogin = (v: Viewer): boolean => v.session !== null && v.session.user === "" && v.session.login !== "none";
 
+// namedByProxy reports whether a proxy names the viewer in each request.
+export const namedByProxy = (): boolean => viewer.session?.login === "proxy";
+
 // loggedOut reports whether the viewer must log in first.
 export const loggedOut = (): boolean => needsLogin(viewer);
 
@@ -62,4 +65,11 @@ export async function change<T>(method: string, path: string, body?: unknown): P
 		if (viewer.session?.csrf === before || !viewer.session?.csrf) throw error;
 		return await send();
 	}
+}
+
+// logOut ends the session, and the one at the provider that has logged the viewer in, if the console says where it ends.
+export async function logOut(): Promise<void> {
+	const answer = await change<{ at?: string } | undefined>("POST", "logout").catch(() => undefined);
+	if (answer?.at) location.assign(answer.at);
+	else await refreshSession();
 }

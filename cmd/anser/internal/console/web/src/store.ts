@@ -1,7 +1,7 @@
 // The present of the system, from one stream of events. Components subscribe to the part that they show.
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { ApiError, ask, type Change, type Edge, type Processes, type Registry, type Service, type System, type Update } from "./api";
-import { loggedOut, refreshSession } from "./session";
+import { loggedOut, namedByProxy, refreshSession } from "./session";
 
 export interface State {
 	loaded: boolean;
@@ -125,10 +125,13 @@ export function reconnect(): void {
 // follow begins to follow the system, and stops while nobody can see the page.
 export function follow(): () => void {
 	open();
-	let hidden: ReturnType<typeof setTimeout> | undefined;
+	let hidden: ReturnType<typeof setTimeout> | undefined, word: ReturnType<typeof setInterval> | undefined;
 	const look = () => {
 		clearTimeout(hidden);
+		clearInterval(word);
 		if (document.hidden) {
+			// Transfers of files go on as long as the proxy names the viewer, at least every 90 seconds.
+			if (namedByProxy()) word = setInterval(refreshSession, 45_000);
 			hidden = setTimeout(() => {
 				source?.close();
 				source = null;
@@ -141,6 +144,7 @@ export function follow(): () => void {
 	document.addEventListener("visibilitychange", look);
 	return () => {
 		clearInterval(watch);
+		clearInterval(word);
 		clearTimeout(hidden);
 		document.removeEventListener("visibilitychange", look);
 		source?.close();
