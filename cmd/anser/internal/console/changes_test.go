@@ -49,6 +49,8 @@ func TestStatesOfRules(t *testing.T) {
 		}
 		first := route.InstanceRule{Match: route.Select{ID: route.Patterns{service + "-1"}}, State: "draining", Tags: map[string]string{"disk": "old"}}
 		version := save(0, first)
+		s.Close()
+		s.Console = s.start(t) // which may have begun before the rules
 		advance(s, 3*time.Second)
 		expectTexts(t, s) // what was there at first is no change
 		in := get[[]model.Instance](t, s, "/api/instances?service="+service)
