@@ -59,6 +59,7 @@ type Console struct {
 	history   *history.History
 	hub       events.Hub
 	changes   changeLog
+	effects   effects
 	conns     connCache
 	samples   sampleCache
 	live      liveCalls
@@ -156,6 +157,7 @@ func (c *Console) round(r *collect.Round) {
 	}
 	s := build(r)
 	s.record(c.history, c.current().round.Time)
+	c.effects.add(s, c.current())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.now

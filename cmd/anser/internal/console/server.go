@@ -40,6 +40,7 @@ func (c *Console) routes() {
 		return s.instancesOf(r.URL.Query().Get("service")), nil
 	}))
 	look("GET /api/services/{service}", c.cached(c.serviceDetail))
+	look("GET /api/services/{service}/effect", c.cached(c.effectOf))
 	look("GET /api/services/{service}/methods/{method}", c.cached(c.methodDetail))
 	look("GET /api/registries", c.cached(func(s *snapshot, _ *http.Request) (any, *respond.Error) { return s.system.Registries, nil }))
 	look("GET /api/calls", c.cached(func(s *snapshot, r *http.Request) (any, *respond.Error) {

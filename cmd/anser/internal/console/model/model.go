@@ -270,6 +270,53 @@ type Change struct {
 	By       string    `json:"by,omitempty"` // user of the console, or author of rules
 }
 
+// Effects are the latest changes of the rules of a service, and what one of them has changed.
+type Effects struct {
+	Changes []RulesChange `json:"changes"` // the last one first
+	// Shown is null if nothing is known about the service. If no change is known, it has no time,
+	// and its groups the calls of the last minute.
+	Shown *Effect `json:"shown"`
+}
+
+// RulesChange is a change of the rules of a service that the console has seen.
+type RulesChange struct {
+	Version uint64    `json:"version"` // 0: the rules were deleted
+	Former  uint64    `json:"former"`  // version before; 0: there were none
+	Time    time.Time `json:"time,omitzero"`
+	Author  string    `json:"author,omitempty"`
+	Comment string    `json:"comment,omitempty"`
+}
+
+// Effect compares the calls to a service before a change of its rules and since.
+type Effect struct {
+	RulesChange
+	Ended  time.Time     `json:"ended,omitzero"` // of the comparison, by another change or by time
+	By     string        `json:"by"`             // of the groups: "version", "zone", "instance" or "tag:NAME"
+	Groups []EffectGroup `json:"groups"`         // all instances first, whose name is ""
+	More   int           `json:"more,omitempty"` // groups that are left out
+	// Callers has all calls as their callers see them, with what rules do there.
+	Callers EffectGroup `json:"callers"`
+}
+
+// EffectGroup is a group of instances.
+type EffectGroup struct {
+	Name      string        `json:"name"`
+	Instances int           `json:"instances"`
+	Before    EffectFigures `json:"before"`
+	Since     EffectFigures `json:"since"`
+}
+
+// EffectFigures are the figures of all calls of some time. Known is false if there are no figures
+// of that time.
+type EffectFigures struct {
+	Known  bool          `json:"known"`
+	Span   time.Duration `json:"span"` // the longest that an instance was read
+	Rate   float64       `json:"rate"`
+	Failed float64       `json:"failed"` // of these, calls per second that failed
+	P50    time.Duration `json:"p50"`
+	P99    time.Duration `json:"p99"`
+}
+
 // Update is what has changed since the last update.
 type Update struct {
 	Time       time.Time  `json:"time"`

@@ -155,6 +155,7 @@ func TestRolesOfAllRoutes(t *testing.T) {
 
 		"GET /api/services/{service}":                  {401, 404, 404, 404},
 		"GET /api/services/{service}/methods/{method}": {401, 404, 404, 404},
+		"GET /api/services/{service}/effect":           {401, 404, 404, 404},
 
 		"GET /api/session":       {200, 200, 200, 200},
 		"POST /api/login":        {400, 400, 400, 400},
