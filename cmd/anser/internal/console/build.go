@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -52,6 +53,9 @@ type serviceView struct {
 	methods   map[string]*methodView
 	trouble   string // of the clients with the rules
 	contracts map[string]int
+
+	order   sync.Once // makes inOrder
+	inOrder []*instanceView
 }
 
 type instanceView struct {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -132,7 +133,7 @@ func (c *Console) Instances(service string) []model.Instance {
 	c.mu.Lock()
 	now := c.now
 	c.mu.Unlock()
-	return now.instancesOf(service)
+	return now.instancesOf(service, math.MaxInt)
 }
 
 // Calls returns the latest recorded calls to a service, or to all if it is "". kind is "failed" or

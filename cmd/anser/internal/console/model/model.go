@@ -123,6 +123,42 @@ type Instance struct {
 	Stale      time.Time `json:"stale,omitzero"` // since when the figures are not known
 }
 
+// InstancePage is a part of a list of instances.
+type InstancePage struct {
+	Total     int        `json:"total"`    // instances of the service, or of the system
+	Matching  int        `json:"matching"` // of these, the ones that were asked for
+	Offset    int        `json:"offset"`   // of the first one that is listed
+	Instances []Instance `json:"instances"`
+}
+
+// InstanceMap says how instances are, in a few bytes for each.
+type InstanceMap struct {
+	Total    int      `json:"total"`
+	Matching int      `json:"matching"`
+	Most     float64  `json:"most,omitempty"` // value of the last digit of Shares
+	Services []MapRow `json:"services"`
+}
+
+// MapRow has the instances of a service in the order of an [InstancePage] without another one.
+type MapRow struct {
+	Service string `json:"service"`
+	Looks   string `json:"looks"`            // a letter for each instance, one of the constants
+	Shares  string `json:"shares,omitempty"` // a digit of [Shares] for each instance
+}
+
+// What an instance looks like.
+const (
+	LooksOK     = 'o'
+	LooksSlow   = 's' // over twice the average p99 of its service
+	LooksBad    = 'b' // ejected, unreachable, or calls fail
+	LooksOut    = 'd' // draining or disabled
+	LooksStale  = 't' // its admin page does not answer
+	LooksUnread = 'n' // the console has read no admin page of it
+)
+
+// Shares are the digits for shares of a value in the largest one.
+const Shares = "0123456789abcdefghijklmnopqrstuvw"
+
 // CodeRate is the rate of calls that ended with a code.
 type CodeRate struct {
 	Code string  `json:"code"`
@@ -170,10 +206,11 @@ type Contract struct {
 	Instances   int    `json:"instances"`
 }
 
-// ServiceDetail is a service with all of its parts.
+// ServiceDetail is a service with its parts.
 type ServiceDetail struct {
 	Service   Service    `json:"service"`
-	Instances []Instance `json:"instances"`
+	Instances []Instance `json:"instances"` // up to 200
+	Tags      []string   `json:"tags"`      // of all instances, as name=value, up to 200
 	Methods   []Method   `json:"methods"`
 	Callers   []Edge     `json:"callers"`
 	Callees   []Edge     `json:"callees"`

@@ -168,12 +168,14 @@ const words = {
 	byRate: "calls/s",
 	byCPU: "CPU",
 	legend: {
-		ok: "up", slow: "over twice the p99 of its service", bad: "ejected, down or failing", out: "draining or disabled", stale: "admin page does not answer",
+		o: "up", s: "over twice the p99 of its service", b: "ejected, down or failing", d: "draining or disabled", t: "admin page does not answer", n: "no figures",
 	} as Record<string, string>,
 	low: "low",
 	high: "high",
 	needLook: "Instances that need attention",
-	gridHint: "The arrow keys choose an instance, Enter opens its service.",
+	gridHint: "The arrow keys choose a square, Enter opens the service of its instance, or shows its instances if it is for several.",
+	nInstances: (n: number) => count(n, "instance"),
+	listed: "Instances in the list",
 	instanceText: (id: string, state: string, rate: string, p99: string) => `${id}: ${state}, ${rate}/s, p99 ${p99}`,
 
 	ended: "Ended",
