@@ -312,8 +312,9 @@ func (x *effect) compare(by string) *model.Effect {
 		groups[name] = append(groups[name], c)
 		all = append(all, c)
 	}
+	whole, callers := spansOf(all), []*compared{&x.callers}
 	for name, list := range groups {
-		out.Groups = append(out.Groups, groupOf(name, list))
+		out.Groups = append(out.Groups, groupOf(name, list, whole))
 	}
 	slices.SortFunc(out.Groups, func(a, b model.EffectGroup) int {
 		if by == "instance" {
@@ -322,8 +323,8 @@ func (x *effect) compare(by string) *model.Effect {
 		return compareNames(a.Name, b.Name)
 	})
 	out.More = max(len(out.Groups)-maxGroups, 0)
-	out.Groups = append([]model.EffectGroup{groupOf("", all)}, out.Groups[:len(out.Groups)-out.More]...)
-	out.Callers = groupOf("", []*compared{&x.callers})
+	out.Groups = append([]model.EffectGroup{groupOf("", all, whole)}, out.Groups[:len(out.Groups)-out.More]...)
+	out.Callers = groupOf("", callers, spansOf(callers))
 	return out
 }
 
@@ -340,27 +341,37 @@ func (x *effect) differ(of func(id string, m *member) string) bool {
 	return false
 }
 
-func groupOf(name string, list []*compared) model.EffectGroup {
-	out := model.EffectGroup{Name: name, Instances: len(list)}
-	out.Before = figuresOf(list, func(c *compared) *tally { return &c.before })
-	out.Since = figuresOf(list, func(c *compared) *tally { return &c.since })
+// spans are the longest times that an instance was read before a change and since.
+type spans struct{ before, since time.Duration }
+
+func spansOf(list []*compared) (out spans) {
+	for _, c := range list {
+		out.before, out.since = max(out.before, c.before.span), max(out.since, c.since.span)
+	}
 	return out
 }
 
-// figuresOf adds up the calls of instances, each of which may have been read for another time.
-func figuresOf(list []*compared, of func(*compared) *tally) (out model.EffectFigures) {
-	var times telemetry.Histogram
-	for _, c := range list {
-		t := of(c)
-		if t.span <= 0 {
-			continue
-		}
-		times.Add(&t.times)
-		out.Known, out.Span = true, max(out.Span, t.span)
-		out.Rate += float64(t.times.Count) / t.span.Seconds()
-		out.Failed += t.failed / t.span.Seconds()
+func groupOf(name string, list []*compared, of spans) model.EffectGroup {
+	return model.EffectGroup{
+		Name: name, Instances: len(list),
+		Before: figuresOf(list, of.before, func(c *compared) *tally { return &c.before }),
+		Since:  figuresOf(list, of.since, func(c *compared) *tally { return &c.since }),
 	}
-	out.Rate, out.Failed = round(out.Rate), round(out.Failed)
-	out.P50, out.P99 = times.Quantile(0.5), times.Quantile(0.99)
+}
+
+// figuresOf returns the figures of instances in a span, for a part of which some may not have been
+// there.
+func figuresOf(list []*compared, span time.Duration, of func(*compared) *tally) (out model.EffectFigures) {
+	var all tally
+	for _, c := range list {
+		all.merge(of(c))
+		out.Span = max(out.Span, of(c).span)
+	}
+	if out.Span <= 0 {
+		return out
+	}
+	out.Known = true
+	out.Rate, out.Failed = round(float64(all.times.Count)/span.Seconds()), round(all.failed/span.Seconds())
+	out.P50, out.P99 = all.times.Quantile(0.5), all.times.Quantile(0.99)
 	return out
 }
