@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -54,8 +54,7 @@ type serviceView struct {
 	trouble   string // of the clients with the rules
 	contracts map[string]int
 
-	order   sync.Once // makes inOrder
-	inOrder []*instanceView
+	order atomic.Pointer[[]int] // places in instances, by their names; nil until it is needed
 }
 
 type instanceView struct {

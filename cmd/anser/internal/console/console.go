@@ -159,6 +159,7 @@ func (c *Console) round(r *collect.Round) {
 	s := build(r)
 	s.record(c.history, c.current().round.Time)
 	c.effects.add(s, c.current())
+	s.keepOrders(c.current())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.now

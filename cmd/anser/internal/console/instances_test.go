@@ -84,6 +84,14 @@ func TestInstances(t *testing.T) {
 		if m.Matching != 5 || len(m.Services) != 1 || len(m.Services[0].Looks) != 5 || m.Services[0].Shares != "" {
 			t.Errorf("%+v", m)
 		}
+		early := registry.Instance{Service: "shop.service-000", ID: "shop.service-000-0", Address: "10.1.1.2:1"}
+		if err := s.registry.Register(t.Context(), early); err != nil {
+			t.Fatal(err)
+		}
+		advance(s, 2*time.Second)
+		if got := ids(instances(t, s, "service=shop.service-000&limit=2")); got != "000-0 000-1" {
+			t.Errorf("after another one has come: %s", got)
+		}
 	})
 }
 
