@@ -218,6 +218,34 @@ export function consoleTests(test, visit, system, look) {
 		assert.match(await page.textContent(".advice"), /: user$/);
 	}));
 
+	test("the effect of a change is shown in place, with the way back", (t) => rules(t, "arith", async (page, area, text) => {
+		const before = await text();
+		await area.fill("rules:\n  conditions:\n  - name: one\n    to: {id: arith-1}\n");
+		await page.waitForSelector(".check .good");
+		await page.getByLabel("Reason").fill("the effect");
+		await page.click("button.main");
+		await page.waitForSelector(".effect h2:has-text('Effect of version')");
+		const title = await page.textContent(".effect h2");
+		assert.match(await page.textContent(".effect .head"), /the effect/);
+		await page.getByLabel("Grouped by").selectOption("instance");
+		// All calls go to one instance since, of three before.
+		const cell = (row, n) => page.locator(`.compared tr:has(th:text-is("${row}")) td`).nth(n);
+		await page.waitForFunction(() => /→ 100 %/.test([...document.querySelectorAll(".compared tr")].find((r) => r.querySelector("th")?.textContent === "arith-1")?.textContent ?? ""), null, { timeout: patience });
+		assert.match(await cell("arith-3", 2).getAttribute("title"), / % before, 0 % since$/);
+		assert.match(await page.textContent(".compared"), /as the callers see them/);
+		await page.waitForSelector(".effect .uplot canvas");
+		await page.waitForSelector(".effect .note:has-text('before the change are compared with')");
+		// One key returns to the rules before.
+		await page.focus(".effect button.back");
+		await page.keyboard.press("Enter");
+		await page.waitForSelector(".effect .outcome:has-text('is in force')");
+		await page.waitForFunction((old) => document.querySelector(".effect h2")?.textContent !== old, title);
+		await page.waitForFunction((old) => document.querySelector("textarea.code").value === old, before.replace(/^\s*$/, "rules: {}\n"));
+		await page.locator(".effect select").nth(1).selectOption({ index: 1 });
+		await page.waitForSelector(".effect .note:has-text('no longer the rules in force')");
+		assert.equal(await page.locator(".effect button.back").count(), 0);
+	}));
+
 	test("files of a service are shown, sent, fetched and removed", async (t) => {
 		await setUp();
 		const { page, wrong } = await visit(t, { site: "operate", path: "/#/services/posts", ready: ".head a:has-text('Files: File')" }, look);
