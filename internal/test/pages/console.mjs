@@ -399,6 +399,15 @@ export function consoleTests(test, visit, system, look) {
 		await page.focus(".grid canvas");
 		await page.keyboard.press("Home");
 		await page.waitForFunction(() => document.querySelector(".squares [role=status]").textContent.includes("<img src=x onerror=alert(1)>"));
+		await page.goto(system.sites.crowd + "/#/instances?list=all");
+		await page.waitForSelector(".tall tbody tr");
+		assert.ok(await page.locator("tbody tr").count() <= 100, "the whole list is on the page");
+		await page.evaluate(() => document.querySelector(".tall").scrollTo(0, 1e6));
+		await page.waitForSelector("tr[aria-rowindex='1002']:has-text('stock.service-099-10')");
+		await page.locator(".tall th button", { hasText: "Calls/s" }).click(); // the console sorts it
+		await page.evaluate(() => document.querySelector(".tall").scrollTo(0, 0));
+		await page.waitForSelector("th[aria-sort=descending]");
+		await page.waitForFunction(() => Number(document.querySelector("tr[aria-rowindex='2'] td:nth-child(4)")?.textContent) > 260); // 275 is the largest
 		for (const path of ["/#/services/shop.service-000", "/#/services/shop.service-000?tab=instances", "/#/calls", "/#/changes"]) {
 			await page.goto(system.sites.crowd + path);
 			await page.waitForSelector("tbody tr, .changes, .empty");
