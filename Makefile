@@ -83,6 +83,10 @@ generate: ## renew what is generated
 pictures: ## make the pictures of pages and terminals in docs/images again, from a demo; ONLY chooses some, such as top
 	scripts/pictures $(ONLY)
 
+.PHONY: fluid
+fluid: ## measure the frames of the console's pages in Chromium, next to an empty page; see scripts/fluid
+	scripts/fluid
+
 .PHONY: arena
 arena: ## compare RPC frameworks on this machine, and write the report bin/arena.html
 	go run ./arena run --suite quick --json bin/arena.json

@@ -102,6 +102,17 @@ export const places = [
 			await page.waitForSelector("[role=option]");
 		},
 	},
+	{
+		name: "console: effect", site: "console", path: "/#/services/posts?tab=rules", ready: ".ruleform", picture: "console-effect", size: [1360, 1180], wait: 30_000,
+		prepare: async (page) => {
+			const until = new Date(Date.now() + 180_000).toISOString(); // it does not stay
+			await page.fill("textarea.code", `rules:\n  split:\n  - name: one zone\n    percent: 80\n    to: {zone: zone-a}\n    until: ${until}\n`);
+			await page.waitForSelector(".check .good");
+			await page.getByLabel("Reason").fill("more for zone-a");
+			await page.click("button.main");
+			await page.waitForSelector(".effect .uplot");
+		},
+	},
 	{ name: "console: canaries", site: "console", path: "/#/canaries", ready: ".empty, .versions" },
 	{ name: "console: Chinese", site: "console", path: "/#/services/front?lang=zh", ready: ".uplot" },
 ];

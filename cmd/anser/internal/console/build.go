@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -52,6 +53,8 @@ type serviceView struct {
 	methods   map[string]*methodView
 	trouble   string // of the clients with the rules
 	contracts map[string]int
+
+	order atomic.Pointer[[]int] // places in instances, by their names; nil until it is needed
 }
 
 type instanceView struct {

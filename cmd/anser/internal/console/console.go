@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -64,6 +65,7 @@ type Console struct {
 	history   *history.History
 	hub       events.Hub
 	changes   changeLog
+	effects   effects
 	conns     connCache
 	samples   sampleCache
 	live      liveCalls
@@ -136,7 +138,7 @@ func (c *Console) Instances(service string) []model.Instance {
 	c.mu.Lock()
 	now := c.now
 	c.mu.Unlock()
-	return now.instancesOf(service)
+	return now.instancesOf(service, math.MaxInt)
 }
 
 // Calls returns the latest recorded calls to a service, or to all if it is "". kind is "failed" or
@@ -161,6 +163,8 @@ func (c *Console) round(r *collect.Round) {
 	}
 	s := build(r)
 	s.record(c.history, c.current().round.Time)
+	c.effects.add(s, c.current())
+	s.keepOrders(c.current())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.now

@@ -337,7 +337,7 @@ func TestOutages(t *testing.T) {
 		}
 		s.sim.Hook(0, simulate.Hook{Serve: http.NotFoundHandler()})
 		advance(s, 2*time.Second)
-		if in := get[[]model.Instance](t, s, "/api/instances?service=shop.service-000"); in[0].Stale.IsZero() || in[0].Why == "" || !in[1].Stale.IsZero() {
+		if in := instances(t, s, "service=shop.service-000"); in[0].Stale.IsZero() || in[0].Why == "" || !in[1].Stale.IsZero() {
 			t.Errorf("%+v", in)
 		}
 		if list := get[[]model.Change](t, s, "/api/changes"); len(list) != 3 {
@@ -457,7 +457,8 @@ func TestRequests(t *testing.T) {
 		for path, want := range map[string]int{
 			"/api/services/none": 404, "/api/services/shop.service-000/methods/None": 404, "/api/history": 400, "/api/history?service=a&step=x": 400,
 			"/api/history?service=a&from=yesterday": 400, "/api/history/heat?edge=a>b": 400, "/api/trace": 400, "/api/calls?kind=x": 400, "/api/none": 404,
-			"/api/changes?before=x": 400, "/api/connections?service=x": 404, "/api/calls/live?service=x": 404,
+			"/api/changes?before=x": 400, "/api/instances?look=fine": 400, "/api/instances?sort=luck": 400, "/api/instances?offset=-1": 400, "/api/instances?limit=x": 400,
+			"/api/instances/map?by=luck": 400, "/api/services/shop.service-000/effect?by=luck": 400, "/api/services/shop.service-000/effect?version=x": 400, "/api/services/none/effect": 404, "/api/connections?service=x": 404, "/api/calls/live?service=x": 404,
 			"/api/history?service=none": 200, "/api/connections?service=shop.service-000": 200, "/api/history?service=a&from=2020-01-01T00:00:00Z&step=-1": 400,
 		} {
 			w := httptest.NewRecorder()

@@ -13,24 +13,10 @@ import (
 	"github.com/anser-rpc/anser/telemetry"
 )
 
-// instancesOf returns the instances of a service, or of all services if it is "".
-func (s *snapshot) instancesOf(service string) []model.Instance {
-	list := []model.Instance{}
-	for _, name := range slices.Sorted(maps.Keys(s.services)) {
-		if service != "" && name != service {
-			continue
-		}
-		for _, in := range s.services[name].instances {
-			list = append(list, in.Instance)
-		}
-	}
-	return list
-}
-
 // service returns a service with its parts, without changes.
 func (s *snapshot) service(v *serviceView) *model.ServiceDetail {
 	d := &model.ServiceDetail{
-		Service: v.Service, Instances: s.instancesOf(v.Name), Methods: []model.Method{}, Callers: []model.Edge{}, Callees: []model.Edge{},
+		Service: v.Service, Instances: s.instancesOf(v.Name, maxNamed), Tags: v.tags(), Methods: []model.Method{}, Callers: []model.Edge{}, Callees: []model.Edge{},
 		Contracts: []model.Contract{}, Changes: []model.Change{}, Rules: model.RulesState{Version: v.Rules, Trouble: v.trouble}, Folders: v.folders(),
 	}
 	if v.state != nil && v.state.Rules.Trouble != "" {

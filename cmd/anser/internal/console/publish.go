@@ -66,7 +66,7 @@ func (c *Console) publishLocked() {
 	slices.Sort(u.Gone.Services)
 	for topic := range c.hub.Topics() {
 		if service, ok := strings.CutPrefix(topic, topicInstances); ok {
-			c.hub.Send(topic, events.Event("instances", encode(s.instancesOf(service))))
+			c.hub.Send(topic, events.Event("instances", encode(s.instancesOf(service, maxPage))))
 		} else if topic == topicSystem {
 			c.hub.Send(topic, events.Event("update", encode(u)))
 		}

@@ -36,10 +36,10 @@ func (c *Console) routes() {
 		})))
 	}
 	look("GET /api/system", c.cached(func(s *snapshot, _ *http.Request) (any, *respond.Error) { return c.systemOf(s), nil }))
-	look("GET /api/instances", c.cached(func(s *snapshot, r *http.Request) (any, *respond.Error) {
-		return s.instancesOf(r.URL.Query().Get("service")), nil
-	}))
+	look("GET /api/instances", c.cached((*snapshot).instancePage))
+	look("GET /api/instances/map", c.cached((*snapshot).instanceMap))
 	look("GET /api/services/{service}", c.cached(c.serviceDetail))
+	look("GET /api/services/{service}/effect", c.cached(c.effectOf))
 	look("GET /api/services/{service}/methods/{method}", c.cached(c.methodDetail))
 	look("GET /api/registries", c.cached(func(s *snapshot, _ *http.Request) (any, *respond.Error) { return s.system.Registries, nil }))
 	look("GET /api/calls", c.cached(func(s *snapshot, r *http.Request) (any, *respond.Error) {
@@ -315,7 +315,7 @@ func (c *Console) serveEvents(w http.ResponseWriter, r *http.Request) {
 	defer c.hub.Leave(v)
 	first := [][]byte{events.Event("system", encode(c.systemOf(s)))}
 	if instances {
-		first = append(first, events.Event("instances", encode(s.instancesOf(service))))
+		first = append(first, events.Event("instances", encode(s.instancesOf(service, maxPage))))
 	}
 	v.Serve(w, r, func() { c.look(r) }, bytes.Join(first, nil))
 }

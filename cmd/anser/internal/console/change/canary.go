@@ -304,5 +304,22 @@ func (c *Changes) endCanary(ctx context.Context, q *canary, state, by, why strin
 	})
 }
 
+// adoptShare makes the canary of a service that runs follow rules that were restored: it has their
+// share, or ends if they have none.
+func (c *Changes) adoptShare(ctx context.Context, service string, rules *route.RuleSet, why string) error {
+	return c.saveCanary(ctx, service, func(now *canary) (*canary, error) {
+		if now == nil || now.State != running {
+			return nil, nil
+		}
+		now.Changed = time.Now().UTC().Truncate(time.Second)
+		if rule, ok := operate.Canary(rules); ok && rule.Percent > 0 {
+			now.Share = rule.Percent
+		} else {
+			now.State, now.Why = ended, why
+		}
+		return now, nil
+	})
+}
+
 // errNothing means that a change is made already.
 var errNothing = errors.New("nothing to change")

@@ -95,6 +95,25 @@ func TestCanaryOfAUser(t *testing.T) {
 	}
 }
 
+// A canary follows rules that are restored: it has their share, or ends.
+func TestCanaryOfRestoredRules(t *testing.T) {
+	s := system(t)
+	v := s.viewer("")
+	v.expect(200, "POST", "/api/canary", begin, nil)
+	v.expect(200, "POST", "/api/canary", strings.Replace(begin, "10", "25", 1), nil)
+	v.expect(200, "POST", "/api/rules/arith/restore", `{"version":1,"on":2}`, nil)
+	var got canary
+	v.expect(200, "GET", "/api/canary/arith", "", &got)
+	if got.State != "running" || got.Share != 10 || s.share(t) != 10 {
+		t.Errorf("the canary is %+v, and the share is %v", got, s.share(t))
+	}
+	v.expect(200, "POST", "/api/rules/arith/restore", `{"version":0,"on":3}`, nil)
+	v.expect(200, "GET", "/api/canary/arith", "", &got)
+	if got.State != "ended" || got.Why != "the rules went back to no rules" || s.share(t) != -1 {
+		t.Errorf("the canary is %+v, and the share is %v", got, s.share(t))
+	}
+}
+
 // A canary returns by itself when a bound is passed, also if the console that began it has ended.
 func TestCanaryReturns(t *testing.T) {
 	for want, figure := range map[string]func(*site){

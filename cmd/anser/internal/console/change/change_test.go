@@ -359,6 +359,7 @@ func TestRules(t *testing.T) {
 		t.Errorf("after the restoration %+v", rules)
 	}
 	v.expect(400, "POST", "/api/rules/arith/restore", `{"version":9}`, nil)
+	v.expect(409, "POST", "/api/rules/arith/restore", `{"version":2,"on":1}`, nil)
 	var history []struct {
 		Version         uint64
 		Author, Comment string
@@ -366,6 +367,10 @@ func TestRules(t *testing.T) {
 	v.expect(200, "GET", "/api/rules/arith/history", "", &history)
 	if len(history) != 3 || history[0].Comment != "back to version 1: back" || history[2].Author != "this machine" {
 		t.Errorf("the history is %+v", history)
+	}
+	v.expect(200, "POST", "/api/rules/arith/restore", `{"version":0,"on":3}`, &rules)
+	if rules.Version != 4 || strings.Contains(rules.Text, "percent") {
+		t.Errorf("without rules %+v", rules)
 	}
 }
 

@@ -322,33 +322,40 @@ func (c *Changes) planRestore(w http.ResponseWriter, r *http.Request) (*plan, er
 		return nil, err
 	}
 	var q struct {
-		Version uint64 `json:"version"`
-		Reason  string `json:"reason"`
+		Version uint64  `json:"version"` // 0: no rules
+		On      *uint64 `json:"on"`      // version that must be the present one; nil: any
+		Reason  string  `json:"reason"`
 	}
 	if err := read(w, r, &q); err != nil {
 		return nil, err
 	}
-	old, err := route.Version(r.Context(), store, service, q.Version)
-	if err != nil {
-		return nil, asMistake(err)
+	old, comment := new(route.Document), "back to no rules"
+	if q.Version > 0 {
+		if old, err = route.Version(r.Context(), store, service, q.Version); err != nil {
+			return nil, asMistake(err)
+		}
+		comment = fmt.Sprintf("back to version %d", q.Version)
 	}
 	author := access.From(r.Context()).Name
 	return &plan{
-		entry: audit.Entry{Action: "rules", Service: service, Text: fmt.Sprintf("back to version %d", q.Version), Reason: q.Reason},
+		entry: audit.Entry{Action: "rules", Service: service, Text: comment, Reason: q.Reason},
 		do: func(ctx context.Context) (any, error) {
 			now, err := route.Load(ctx, store, service)
 			if err != nil {
 				return nil, err
 			}
-			comment := fmt.Sprintf("back to version %d", q.Version)
+			base := now.Version
+			if q.On != nil {
+				base = *q.On
+			}
 			if q.Reason != "" {
 				comment += ": " + q.Reason
 			}
-			next, err := route.Save(ctx, store, service, now.Version, old.Rules, author, comment)
+			next, err := route.Save(ctx, store, service, base, old.Rules, author, comment)
 			if err != nil {
 				return nil, err
 			}
-			return rulesOf(next), nil
+			return rulesOf(next), c.adoptShare(ctx, service, &next.Rules, "the rules went "+comment)
 		},
 	}, nil
 }

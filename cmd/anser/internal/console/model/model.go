@@ -123,6 +123,42 @@ type Instance struct {
 	Stale      time.Time `json:"stale,omitzero"` // since when the figures are not known
 }
 
+// InstancePage is a part of a list of instances.
+type InstancePage struct {
+	Total     int        `json:"total"`    // instances of the service, or of the system
+	Matching  int        `json:"matching"` // of these, the ones that were asked for
+	Offset    int        `json:"offset"`   // of the first one that is listed
+	Instances []Instance `json:"instances"`
+}
+
+// InstanceMap says how instances are, in a few bytes for each.
+type InstanceMap struct {
+	Total    int      `json:"total"`
+	Matching int      `json:"matching"`
+	Most     float64  `json:"most,omitempty"` // value of the last digit of Shares
+	Services []MapRow `json:"services"`
+}
+
+// MapRow has the instances of a service in the order of an [InstancePage] without another one.
+type MapRow struct {
+	Service string `json:"service"`
+	Looks   string `json:"looks"`            // a letter for each instance, one of the constants
+	Shares  string `json:"shares,omitempty"` // a digit of [Shares] for each instance
+}
+
+// What an instance looks like.
+const (
+	LooksOK     = 'o'
+	LooksSlow   = 's' // over twice the average p99 of its service
+	LooksBad    = 'b' // ejected, unreachable, or calls fail
+	LooksOut    = 'd' // draining or disabled
+	LooksStale  = 't' // its admin page does not answer
+	LooksUnread = 'n' // the console has read no admin page of it
+)
+
+// Shares are the digits for shares of a value in the largest one.
+const Shares = "0123456789abcdefghijklmnopqrstuvw"
+
 // CodeRate is the rate of calls that ended with a code.
 type CodeRate struct {
 	Code string  `json:"code"`
@@ -170,10 +206,11 @@ type Contract struct {
 	Instances   int    `json:"instances"`
 }
 
-// ServiceDetail is a service with all of its parts.
+// ServiceDetail is a service with its parts.
 type ServiceDetail struct {
 	Service   Service    `json:"service"`
-	Instances []Instance `json:"instances"`
+	Instances []Instance `json:"instances"` // up to 200
+	Tags      []string   `json:"tags"`      // of all instances, as name=value, up to 200
 	Methods   []Method   `json:"methods"`
 	Callers   []Edge     `json:"callers"`
 	Callees   []Edge     `json:"callees"`
@@ -268,6 +305,53 @@ type Change struct {
 	Instance string    `json:"instance,omitempty"`
 	Text     string    `json:"text"`
 	By       string    `json:"by,omitempty"` // user of the console, or author of rules
+}
+
+// Effects are the latest changes of the rules of a service, and what one of them has changed.
+type Effects struct {
+	Changes []RulesChange `json:"changes"` // the last one first
+	// Shown is null if nothing is known about the service. If no change is known, it has no time,
+	// and its groups the calls of the last minute.
+	Shown *Effect `json:"shown"`
+}
+
+// RulesChange is a change of the rules of a service that the console has seen.
+type RulesChange struct {
+	Version uint64    `json:"version"` // 0: the rules were deleted
+	Former  uint64    `json:"former"`  // version before; 0: there were none
+	Time    time.Time `json:"time,omitzero"`
+	Author  string    `json:"author,omitempty"`
+	Comment string    `json:"comment,omitempty"`
+}
+
+// Effect compares the calls to a service before a change of its rules and since.
+type Effect struct {
+	RulesChange
+	Ended  time.Time     `json:"ended,omitzero"` // of the comparison, by another change or by time
+	By     string        `json:"by"`             // of the groups: "version", "zone", "instance" or "tag:NAME"
+	Groups []EffectGroup `json:"groups"`         // all instances first, whose name is ""
+	More   int           `json:"more,omitempty"` // groups that are left out
+	// Callers has all calls as their callers see them, with what rules do there.
+	Callers EffectGroup `json:"callers"`
+}
+
+// EffectGroup is a group of instances.
+type EffectGroup struct {
+	Name      string        `json:"name"`
+	Instances int           `json:"instances"`
+	Before    EffectFigures `json:"before"`
+	Since     EffectFigures `json:"since"`
+}
+
+// EffectFigures are the figures of all calls of some time. Known is false if there are no figures
+// of that time.
+type EffectFigures struct {
+	Known  bool          `json:"known"`
+	Span   time.Duration `json:"span"` // the longest that an instance was read
+	Rate   float64       `json:"rate"`
+	Failed float64       `json:"failed"` // of these, calls per second that failed
+	P50    time.Duration `json:"p50"`
+	P99    time.Duration `json:"p99"`
 }
 
 // Update is what has changed since the last update.

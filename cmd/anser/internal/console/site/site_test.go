@@ -136,25 +136,27 @@ func (b *browser) session() (s session) {
 // administer.
 func TestRolesOfAllRoutes(t *testing.T) {
 	want := map[string][4]int{
-		"/":                     {200, 200, 200, 200},
-		"/api/":                 {401, 404, 404, 404},
-		"GET /api/system":       {401, 200, 200, 200},
-		"GET /api/instances":    {401, 200, 200, 200},
-		"GET /api/registries":   {401, 200, 200, 200},
-		"GET /api/calls":        {401, 200, 200, 200},
-		"GET /api/calls/live":   {401, 404, 404, 404}, // there is no service
-		"GET /api/trace":        {401, 400, 400, 400},
-		"GET /api/search":       {401, 200, 200, 200},
-		"GET /api/changes":      {401, 200, 200, 200},
-		"GET /api/history":      {401, 400, 400, 400},
-		"GET /api/history/heat": {401, 400, 400, 400},
-		"GET /api/connections":  {401, 404, 404, 404},
-		"GET /api/events":       {401, 200, 200, 200},
-		"GET /api/arena":        {401, 200, 200, 200},
-		"GET /api/files":        {401, 200, 200, 200},
+		"/":                      {200, 200, 200, 200},
+		"/api/":                  {401, 404, 404, 404},
+		"GET /api/system":        {401, 200, 200, 200},
+		"GET /api/instances":     {401, 200, 200, 200},
+		"GET /api/instances/map": {401, 200, 200, 200},
+		"GET /api/registries":    {401, 200, 200, 200},
+		"GET /api/calls":         {401, 200, 200, 200},
+		"GET /api/calls/live":    {401, 404, 404, 404}, // there is no service
+		"GET /api/trace":         {401, 400, 400, 400},
+		"GET /api/search":        {401, 200, 200, 200},
+		"GET /api/changes":       {401, 200, 200, 200},
+		"GET /api/history":       {401, 400, 400, 400},
+		"GET /api/history/heat":  {401, 400, 400, 400},
+		"GET /api/connections":   {401, 404, 404, 404},
+		"GET /api/events":        {401, 200, 200, 200},
+		"GET /api/arena":         {401, 200, 200, 200},
+		"GET /api/files":         {401, 200, 200, 200},
 
 		"GET /api/services/{service}":                  {401, 404, 404, 404},
 		"GET /api/services/{service}/methods/{method}": {401, 404, 404, 404},
+		"GET /api/services/{service}/effect":           {401, 404, 404, 404},
 
 		"GET /api/session":       {200, 200, 200, 200},
 		"POST /api/login":        {400, 400, 400, 400},

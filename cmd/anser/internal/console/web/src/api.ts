@@ -93,6 +93,64 @@ export interface Instance extends Figures {
 	stale?: string;
 }
 
+export interface InstancePage {
+	total: number; // of the service, or of the system
+	matching: number;
+	offset: number;
+	instances: Instance[];
+}
+
+// MapRow has a letter for what each instance of a service looks like, and a digit for its share of the largest value.
+export interface MapRow {
+	service: string;
+	looks: string;
+	shares?: string;
+}
+
+export interface InstanceMap {
+	total: number;
+	matching: number;
+	most?: number;
+	services: MapRow[];
+}
+
+export interface RulesChange {
+	version: number;
+	former: number;
+	time: string;
+	author?: string;
+	comment?: string;
+}
+
+export interface EffectFigures {
+	known: boolean;
+	span: number;
+	rate: number;
+	failed: number;
+	p50: number;
+	p99: number;
+}
+
+export interface EffectGroup {
+	name: string; // "" for all instances
+	instances: number;
+	before: EffectFigures;
+	since: EffectFigures;
+}
+
+export interface Effect extends RulesChange {
+	ended?: string;
+	by: string;
+	groups: EffectGroup[];
+	more?: number;
+	callers: EffectGroup; // all calls as their callers see them
+}
+
+export interface Effects {
+	changes: RulesChange[]; // the last one first
+	shown: Effect | null;
+}
+
 export interface Method extends Figures {
 	name: string;
 	p999: number;
@@ -116,7 +174,8 @@ export interface Method extends Figures {
 
 export interface ServiceDetail {
 	service: Service;
-	instances: Instance[];
+	instances: Instance[]; // up to 200
+	tags: string[]; // of all instances, as name=value
 	methods: Method[];
 	callers: Edge[];
 	callees: Edge[];

@@ -1,23 +1,31 @@
 // Spreads work over frames, so that no frame is late, and tells what is in sight.
 
 const budget = 3; // ms of a frame
-const queue = new Map<object, () => void>();
+const most = 8; // works of a frame, however fast the machine is
+const first = new Map<object, () => void>(), then = new Map<object, () => void>();
 let scheduled = false;
 
 function run(): void {
 	const end = performance.now() + budget;
-	for (const [key, work] of queue) {
-		queue.delete(key);
-		work();
-		if (performance.now() > end) break;
+	let n = 0;
+	for (const queue of [first, then]) {
+		for (const [key, work] of queue) {
+			if (n === most || (n > 0 && performance.now() > end)) break;
+			queue.delete(key);
+			n++;
+			work();
+		}
 	}
-	scheduled = queue.size > 0;
+	scheduled = first.size + then.size > 0;
 	if (scheduled) requestAnimationFrame(run);
 }
 
-// soon does some work in one of the next frames, instead of earlier work with the same key that was not done yet.
-export function soon(key: object, work: () => void): void {
-	queue.set(key, work);
+// soon does some work in one of the next frames, instead of earlier work with the same key that was not done yet. What is
+// urgent comes before all that is not.
+export function soon(key: object, work: () => void, urgent = false): void {
+	if (urgent) then.delete(key);
+	if (urgent || first.has(key)) first.set(key, work);
+	else then.set(key, work);
 	if (scheduled) return;
 	scheduled = true;
 	requestAnimationFrame(run);
@@ -25,7 +33,8 @@ export function soon(key: object, work: () => void): void {
 
 // never removes the work with a key.
 export function never(key: object): void {
-	queue.delete(key);
+	first.delete(key);
+	then.delete(key);
 }
 
 const visible = new WeakSet<Element>();

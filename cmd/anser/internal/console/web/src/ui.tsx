@@ -1,5 +1,5 @@
 // The parts that pages are made of. Every text of another process is a child of an element, never markup.
-import { type ReactNode, memo, useEffect, useMemo, useReducer, useRef } from "react";
+import { type ReactNode, memo, useEffect, useMemo, useRef } from "react";
 import type { ApiError, Change, Figures, Instance, Service } from "./api";
 import { byName, clock, isProcess, never, party, rate, span } from "./format";
 import { inSight, never as dropWork, soon, watchSight } from "./frames";
@@ -44,11 +44,11 @@ export interface Column<T> {
 	title: string;
 	cell: (row: T) => ReactNode;
 	sort?: (row: T) => string | number;
-	kind?: "n" | "text";
+	kind?: "n" | "text" | "state";
 	hint?: string;
 }
 
-interface TableProps<T> {
+export interface TableProps<T> {
 	name: string; // of the value of the address that has the order
 	label: string;
 	columns: Column<T>[];
@@ -60,73 +60,63 @@ interface TableProps<T> {
 	most?: number;
 }
 
-export function Table<T>({ name, label, columns, rows, rowKey, rowClass, none, first = "", most }: TableProps<T>) {
-	const t = useText();
+export interface Order<T> {
+	by: string; // id of a column
+	sign: number; // -1: the largest first
+	rows: T[];
+}
+
+// useOrder returns the rows in the order that the address says, or as they are if they are sorted already.
+export function useOrder<T>(name: string, first: string, columns: Column<T>[], rows: T[], sorted = false): Order<T> {
 	const { query } = useRoute();
 	const order = query.get(name) ?? first;
 	const [by, sign] = order.startsWith("-") ? [order.slice(1), -1] : [order, 1];
-	const key = columns.find((c) => c.id === by)?.sort;
-	const sorted = useMemo(() => {
-		if (!key) return rows;
-		return rows.toSorted((a, b) => {
+	const key = sorted ? undefined : columns.find((c) => c.id === by)?.sort;
+	return useMemo(() => {
+		if (!key) return { by, sign, rows };
+		const list = rows.toSorted((a, b) => {
 			const x = key(a), y = key(b);
 			return sign * (typeof x === "number" && typeof y === "number" ? x - y : byName(String(x), String(y)));
 		});
-	}, [rows, by, sign]);
+		return { by, sign, rows: list };
+	}, [rows, by, sign, sorted]);
+}
+
+// Heads are the titles of columns, which choose the order.
+export function Heads<T>({ name, columns, order: { by, sign } }: { name: string; columns: Column<T>[]; order: Order<T> }) {
+	return (
+		<tr role="row">
+			{columns.map((c) => (
+				<th key={c.id} scope="col" role="columnheader" className={c.kind} title={c.hint} aria-sort={c.sort && by === c.id ? (sign > 0 ? "ascending" : "descending") : undefined}>
+					{c.sort ? (
+						<button type="button" onClick={() => setQuery({ [name]: by === c.id ? (sign > 0 ? "-" + c.id : c.id) : c.kind === "n" ? "-" + c.id : c.id })}>
+							{c.title}<span className="order" aria-hidden="true">{by === c.id ? (sign > 0 ? "▲" : "▼") : ""}</span>
+						</button>
+					) : c.title}
+				</th>
+			))}
+		</tr>
+	);
+}
+
+export function Table<T>({ name, label, columns, rows, rowKey, rowClass, none, first = "", most }: TableProps<T>) {
+	const t = useText();
+	const order = useOrder(name, first, columns, rows);
 	if (rows.length === 0) return <p className="empty">{none ?? t.none}</p>;
-	const shown = most ? sorted.slice(0, most) : sorted;
+	const shown = most ? order.rows.slice(0, most) : order.rows;
 	return (
 		<div className="scroll" role="region" aria-label={label} tabIndex={0}>
 			<table>
-				<thead>
-					<tr>
-						{columns.map((c) => (
-							<th key={c.id} scope="col" className={c.kind} title={c.hint} aria-sort={c.sort && by === c.id ? (sign > 0 ? "ascending" : "descending") : undefined}>
-								{c.sort ? (
-									<button type="button" onClick={() => setQuery({ [name]: by === c.id ? (sign > 0 ? "-" + c.id : c.id) : c.kind === "n" ? "-" + c.id : c.id })}>
-										{c.title}<span className="order" aria-hidden="true">{by === c.id ? (sign > 0 ? "▲" : "▼") : ""}</span>
-									</button>
-								) : c.title}
-							</th>
-						))}
-					</tr>
-				</thead>
+				<thead><Heads name={name} columns={columns} order={order} /></thead>
 				<tbody>
-					{shown.map((row, i) => <Row key={rowKey(row, i)} row={row} columns={columns} kind={rowClass?.(row)} lazy={shown.length > eager} turn={i % 5} />)}
+					{shown.map((row, i) => (
+						<tr key={rowKey(row, i)} className={rowClass?.(row)}>{columns.map((c) => <td key={c.id} className={c.kind}>{c.cell(row)}</td>)}</tr>
+					))}
 				</tbody>
 			</table>
 			{shown.length < rows.length ? <p className="more">{t.andMore(rows.length - shown.length)}</p> : null}
 		</div>
 	);
-}
-
-const eager = 40; // rows of a table that are all renewed at once
-const lazyFor = 5_000; // ms after which a row that is out of sight is renewed
-
-interface RowProps<T> {
-	row: T;
-	columns: Column<T>[];
-	kind?: string;
-	lazy: boolean;
-	turn: number;
-}
-
-// Row is a row of a table. One that is out of sight and lazy keeps its figures for some seconds: it is renewed when it comes into sight.
-function Row<T>({ row, columns, kind, lazy, turn }: RowProps<T>) {
-	const t = useText();
-	const tr = useRef<HTMLTableRowElement>(null), kept = useRef<{ at: number; of: unknown[]; drawn: ReactNode }>(null);
-	const [, wake] = useReducer((n: number) => n + 1, 0);
-	useEffect(() => (lazy && tr.current ? watchSight(tr.current, wake) : undefined), [lazy]);
-	const now = performance.now(), last = kept.current;
-	const of = [kind, t, columns.length];
-	if (lazy && last && tr.current && !inSight(tr.current) && now - last.at < lazyFor && of.every((x, i) => x === last.of[i])) return last.drawn;
-	const drawn = (
-		<tr ref={tr} className={kind}>
-			{columns.map((c) => <td key={c.id} className={c.kind}>{c.cell(row)}</td>)}
-		</tr>
-	);
-	kept.current = { at: last ? now : now - turn * 1_000, of, drawn };
-	return drawn;
 }
 
 export function Tiles({ list }: { list: { name: string; value: ReactNode; tone?: "bad" | "warn" | ""; note?: ReactNode }[] }) {

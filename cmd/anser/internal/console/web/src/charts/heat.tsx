@@ -1,7 +1,8 @@
 // The heat map of durations: a column for each step, a row for each power of two.
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import type { Heat } from "../api";
 import { clock, rate, span } from "../format";
+import { never, soon } from "../frames";
 import { useSettings, useText } from "../settings";
 import { colour, sharp } from "./colours";
 import { rowsOf } from "./heat-rows";
@@ -26,10 +27,12 @@ export default function HeatMap({ title, heat }: { title: string; heat: Heat }) 
 		return () => sizes.disconnect();
 	}, []);
 
-	useEffect(() => {
+	const palette = useMemo(() => ({ hot: colour("a"), line: colour("line"), ink: colour("dim") }), [dark]), key = useRef({});
+	useEffect(() => () => never(key.current), []);
+	useEffect(() => soon(key.current, () => {
 		const c = canvas.current && width > 0 ? sharp(canvas.current, width, height) : null;
 		if (!c) return;
-		const hot = colour("a"), line = colour("line"), ink = colour("dim");
+		const { hot, line, ink } = palette;
 		let most = 1;
 		for (const row of heat.counts) for (const n of row ?? []) most = Math.max(most, n);
 		c.clearRect(0, 0, width, height);
@@ -65,7 +68,7 @@ export default function HeatMap({ title, heat }: { title: string; heat: Heat }) 
 			const column = Math.floor(((i + 0.5) * columns) / marks);
 			c.fillText(clock(Date.parse(heat.from) + (column * heat.step) / 1e6).slice(-8), left + column * cell.w, height - 9);
 		}
-	}, [heat, width, dark]);
+	}), [heat, width, palette]);
 
 	const point = (x: number, y: number) => {
 		const i = Math.floor((x - left) / cell.w), j = low + Math.floor((height - bottom - y) / cell.h), row = heat.counts[i];

@@ -1,9 +1,10 @@
 // A chart of lines over time, drawn by uPlot, with marks where something has changed.
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Change } from "../api";
 import { clock } from "../format";
+import { never, soon } from "../frames";
 import { useSettings, useText } from "../settings";
 import { colour } from "./colours";
 
@@ -22,27 +23,36 @@ interface Props {
 	lines: Line[];
 	format: (v: number) => string;
 	changes: Change[];
+	mark?: Mark;
+}
+
+// Mark is the time of one change with the time before that it is compared with.
+export interface Mark {
+	time: string;
+	text: string;
+	before: number; // ms
 }
 
 const height = 190;
 
-export default function Lines({ title, from, step, lines, format, changes }: Props) {
+export default function Lines({ title, from, step, lines, format, changes, mark }: Props) {
 	const t = useText();
 	const { dark, language } = useSettings();
 	const box = useRef<HTMLDivElement>(null);
 	const plot = useRef<uPlot>(null);
-	const marks = useRef(changes);
+	const marks = useRef(changes), main = useRef(mark);
 	const [near, setNear] = useState("");
 	marks.current = changes;
+	main.current = mark;
 	const start = Date.parse(from) / 1000, width = step / 1e9;
 	const times = lines[0].values.map((_, i) => start + i * width);
-	const data = [times, ...lines.map((l) => l.values)] as uPlot.AlignedData;
+	const data = useMemo(() => [times, ...lines.map((l) => l.values)] as uPlot.AlignedData, [lines, from, step]);
 	const [chosen, setChosen] = useState<number | null>(null);
 
 	useEffect(() => {
 		const e = box.current;
 		if (!e) return;
-		const ink = colour("dim"), grid = colour("line"), mark = colour("mark");
+		const ink = colour("dim"), grid = colour("line"), mark = colour("mark"), strong = colour("ink"), shade = colour("shade");
 		const axis = { stroke: ink, font: "11px system-ui, sans-serif", ticks: { show: false }, grid: { stroke: grid, width: 1 } };
 		const p = new uPlot({
 			width: e.clientWidth, height, padding: [10, 8, 0, 0], legend: { show: false }, cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
@@ -56,6 +66,14 @@ export default function Lines({ title, from, step, lines, format, changes }: Pro
 			],
 			hooks: {
 				setCursor: [(u) => setChosen(u.cursor.idx ?? null)],
+				drawClear: [(u) => {
+					if (!main.current) return;
+					const { left, top, width: w, height: h } = u.bbox, at = Date.parse(main.current.time);
+					const place = (time: number) => Math.min(Math.max(u.valToPos(time / 1000, "x", true), left), left + w);
+					const x = place(at - main.current.before);
+					u.ctx.fillStyle = shade;
+					u.ctx.fillRect(x, top, place(at) - x, h);
+				}],
 				draw: [(u) => {
 					const { left, top, width: w, height: h } = u.bbox;
 					u.ctx.save();
@@ -72,6 +90,19 @@ export default function Lines({ title, from, step, lines, format, changes }: Pro
 						u.ctx.stroke();
 						u.ctx.fillRect(x - 3 * devicePixelRatio, top - 2 * devicePixelRatio, 6 * devicePixelRatio, 5 * devicePixelRatio);
 					}
+					const x = main.current ? u.valToPos(Date.parse(main.current.time) / 1000, "x", true) : -1;
+					if (main.current && x >= left && x <= left + w) {
+						u.ctx.strokeStyle = u.ctx.fillStyle = strong;
+						u.ctx.setLineDash([]);
+						u.ctx.beginPath();
+						u.ctx.moveTo(x, top);
+						u.ctx.lineTo(x, top + h);
+						u.ctx.stroke();
+						u.ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+						const after = x + u.ctx.measureText(main.current.text).width + 8 * devicePixelRatio < left + w;
+						u.ctx.textAlign = after ? "left" : "right";
+						u.ctx.fillText(main.current.text, x + (after ? 4 : -4) * devicePixelRatio, top + 12 * devicePixelRatio);
+					}
 					u.ctx.restore();
 				}],
 			},
@@ -85,7 +116,9 @@ export default function Lines({ title, from, step, lines, format, changes }: Pro
 			plot.current = null;
 		};
 	}, [dark, language, lines.length, width, title]);
-	useEffect(() => plot.current?.setData(data), [data]);
+	const key = useRef({});
+	useEffect(() => soon(key.current, () => plot.current?.setData(data)), [data, mark?.time]);
+	useEffect(() => () => never(key.current), []);
 
 	const at = chosen ?? lines[0].values.length - 1;
 	useEffect(() => {

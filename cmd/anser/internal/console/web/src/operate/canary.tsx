@@ -1,12 +1,13 @@
 // A canary of a service: a share of the calls for a version or a tag, which returns by itself when a bound is passed.
 import { useEffect, useState } from "react";
 import { type ServiceDetail, query } from "../api";
-import { clock, percent, rate, span } from "../format";
+import { clock } from "../format";
 import { change } from "../session";
 import { useText } from "../settings";
 import { useApi } from "../store";
 import { Mark, Section, Wait } from "../ui";
 import { Field, Outcome, Reason, Why, until, useDoing, useMay } from "./common";
+import { Effect } from "./effect";
 import { Faults } from "./faults";
 
 export interface Canary {
@@ -37,7 +38,7 @@ export default function CanaryTab({ detail }: { detail: ServiceDetail }) {
 			<Section title={t.canary} aside={data ? <CanaryState c={data} /> : <span className="dim">{t.noCanary}</span>}>
 				<CanaryForm key={service + (running?.started ?? "")} detail={detail} running={running} again={again} />
 			</Section>
-			{running ? <Compare detail={detail} c={running} /> : null}
+			<Effect detail={detail} by={running?.tag ? "tag:" + running.tag.split("=")[0] : running ? "version" : ""} always={running !== null} />
 			<Faults detail={detail} />
 		</>
 	);
@@ -52,8 +53,7 @@ function CanaryForm({ detail, running, again }: { detail: ServiceDetail; running
 	const t = useText();
 	const why = useMay();
 	const doing = useDoing();
-	const tags = [...new Set(detail.instances.flatMap((i) => Object.entries(i.tags ?? {}).map(([k, v]) => `${k}=${v}`)))].sort();
-	const targets = [...detail.service.versions.map((v) => "version " + v), ...tags.map((v) => "tag " + v)];
+	const targets = [...detail.service.versions.map((v) => "version " + v), ...detail.tags.map((v) => "tag " + v)];
 	const at = running ? (running.version ? "version " + running.version : "tag " + running.tag) : targets.at(-1) ?? "";
 	const [to, setTo] = useState(at), [share, setShare] = useState(running?.share ?? 5), [reason, setReason] = useState("");
 	const [errors, setErrors] = useState(String(100 * (running ? running.bounds.errors ?? 0 : 0.01))), [p99, setP99] = useState(running?.bounds.p99 ? String(running.bounds.p99 / 1e6) : ""), [minutes, setMinutes] = useState("60");
@@ -104,29 +104,6 @@ function CanaryForm({ detail, running, again }: { detail: ServiceDetail; running
 			</div>
 			<Outcome of={doing} />
 		</form>
-	);
-}
-
-// Compare shows the figures of the canary beside those of the others.
-function Compare({ detail, c }: { detail: ServiceDetail; c: Canary }) {
-	const t = useText();
-	const chosen = (i: ServiceDetail["instances"][number]) => (c.version ? i.version === c.version : Object.entries(i.tags ?? {}).some(([k, v]) => `${k}=${v}` === c.tag));
-	const groups = [[t.canary, detail.instances.filter(chosen)], [t.others, detail.instances.filter((i) => !chosen(i))]] as const;
-	const all = detail.instances.reduce((n, i) => n + i.rate, 0);
-	return (
-		<Section title={t.comparison}>
-			<div className="scroll live" tabIndex={0} role="region" aria-label={t.comparison}>
-				<table>
-					<thead><tr><th>{t.service}</th><th className="n">{t.instances}</th><th className="n">{t.callsPerSecond}</th><th className="n">{t.share}</th><th className="n">{t.failed}</th><th className="n">p99</th></tr></thead>
-					<tbody>
-						{groups.map(([name, list]) => {
-							const sum = list.reduce((n, i) => n + i.rate, 0), failed = list.reduce((n, i) => n + i.failed, 0);
-							return <tr key={name}><td>{name}</td><td className="n">{list.length}</td><td className="n">{rate(sum)}</td><td className="n">{percent(all ? sum / all : 0)}</td><td className="n">{percent(sum ? failed / sum : 0)}</td><td className="n">{span(Math.max(0, ...list.map((i) => i.p99)))}</td></tr>;
-						})}
-					</tbody>
-				</table>
-			</div>
-		</Section>
 	);
 }
 

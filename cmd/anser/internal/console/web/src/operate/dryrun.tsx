@@ -2,7 +2,7 @@
 import { useText } from "../settings";
 import { Icon, Section } from "../ui";
 
-export interface Effect {
+export interface RuleEffect {
 	rule: string;
 	instances: string[] | null;
 }
@@ -19,13 +19,13 @@ export interface DryRun extends Counts {
 	gone: number;
 	moves?: { method: string; from: string; to: string[] | null; calls: number }[];
 	unknown?: string[];
-	effects: Effect[];
+	effects: RuleEffect[];
 	now: Counts; // of the present rules
 	from: number;
 	advice?: string;
 }
 
-export function Effects({ list }: { list: Effect[] }) {
+export function Effects({ list }: { list: RuleEffect[] }) {
 	const t = useText();
 	return <ul className="plain effects">{list.map((e) => <li key={e.rule}><code>{e.rule}</code> {e.instances?.length ? e.instances.join(", ") : <span className="warn">{t.noInstance}</span>}</li>)}</ul>;
 }

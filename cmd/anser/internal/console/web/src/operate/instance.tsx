@@ -1,12 +1,15 @@
 // Changes of one instance: its state, weight and tags.
 import { useState } from "react";
-import type { Instance } from "../api";
+import { type Instance, type InstancePage, query } from "../api";
 import { change } from "../session";
 import { useText } from "../settings";
+import { useApi } from "../store";
 import { Dialog, Field, Outcome, Reason, useDoing } from "./common";
 
-export default function InstanceDialog({ of, close }: { of: Instance; close: () => void }) {
+export default function InstanceDialog({ of: shown, close }: { of: Instance; close: () => void }) {
 	const t = useText();
+	const { data } = useApi<InstancePage>("instances" + query({ service: shown.service, first: shown.id, limit: 1 }));
+	const of = data?.instances.find((i) => i.id === shown.id) ?? shown;
 	const doing = useDoing();
 	const [reason, setReason] = useState(""), [weight, setWeight] = useState(String(of.weight)), [tag, setTag] = useState(""), [value, setValue] = useState("");
 	const send = (what: object) => doing.run(async () => {

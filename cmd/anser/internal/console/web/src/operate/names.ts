@@ -16,10 +16,10 @@ export function namesOf(detail: ServiceDetail, texts: string[]): Names {
 	const list = detail.instances;
 	const names: Names = {
 		methods: withGroups(detail.methods.map((m) => m.name)), instances: unique(list.map((i) => i.id)), addresses: unique(list.map((i) => i.address)),
-		groups: unique(list.map((i) => i.group)), versions: unique(list.map((i) => i.version)), zones: unique(list.map((i) => i.zone)),
-		services: unique(detail.callers.map((e) => e.from).filter((name) => !isProcess(name))), tags: unique(list.flatMap((i) => Object.keys(i.tags ?? {}))),
+		groups: unique(list.map((i) => i.group)), versions: unique(detail.service.versions), zones: unique(detail.service.zones),
+		services: unique(detail.callers.map((e) => e.from).filter((name) => !isProcess(name))), tags: unique(detail.tags.map((tag) => tag.slice(0, tag.indexOf("=")))),
 		names: found(texts, /^[\s-]*name: *"?([^"\n]*[^"\s])"? *$/gm), metadata: found(texts, /^[\s-]*(?:by|metadata): *"?([\w.-]+)"? *$/gm),
 	};
-	for (const tag of names.tags) names["tags=" + tag] = unique(list.map((i) => i.tags?.[tag]));
+	for (const tag of names.tags) names["tags=" + tag] = unique(detail.tags.filter((x) => x.startsWith(tag + "=")).map((x) => x.slice(tag.length + 1)));
 	return names;
 }

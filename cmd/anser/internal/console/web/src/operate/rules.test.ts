@@ -10,10 +10,8 @@ const schema = JSON.parse(import.meta.env.VITE_RULES_SCHEMA ?? "null") as Schema
 
 const names = namesOf({
 	methods: [{ name: "Arith.Mul" }, { name: "Arith.Add" }], callers: [{ from: "front" }, { from: "process:demo" }],
-	instances: [
-		{ id: "arith-1", address: "10.0.0.1:1", zone: "zone-a", version: "1.0", tags: { lane: "blue" } },
-		{ id: "arith-2", address: "10.0.0.2:1", zone: "zone-b", version: "1.10", tags: { lane: "green" } },
-	],
+	service: { versions: ["1.0", "1.10"], zones: ["zone-a", "zone-b"] }, tags: ["lane=blue", "lane=green"],
+	instances: [{ id: "arith-1", address: "10.0.0.1:1" }, { id: "arith-2", address: "10.0.0.2:1" }],
 } as unknown as ServiceDetail, ["rules:\n  split:\n  - name: half\n    by: user\n"]);
 
 // at returns the candidates at the place of "|" in a text.

@@ -8,8 +8,9 @@ import { useApi } from "../store";
 import { Icon, Section, Wait } from "../ui";
 import { Outcome, Reason, Why, useDoing, useMay } from "./common";
 import { diff } from "./diff";
-import { type DryRun, DryRunResult, type Effect, Effects } from "./dryrun";
+import { type DryRun, DryRunResult, type RuleEffect, Effects } from "./dryrun";
 import { Editor, goTo } from "./editor";
+import { Effect } from "./effect";
 import { namesOf } from "./names";
 import { type Mistake, RuleForm } from "./ruleform";
 import "./rules.css";
@@ -26,7 +27,7 @@ export interface Rules {
 interface Checked {
 	ok: boolean;
 	errors: Mistake[];
-	effects: Effect[];
+	effects: RuleEffect[];
 	summary: string;
 }
 
@@ -42,7 +43,7 @@ function RulesOf({ detail, path, now, history, again }: { detail: ServiceDetail;
 	const why = useMay();
 	const schema = useApi<Schema>("ruleschema", false), area = useRef<HTMLTextAreaElement>(null);
 	const doing = useDoing();
-	const [base, setBase] = useState(now), [text, setText] = useState(now.text), [reason, setReason] = useState("");
+	const [base, setBase] = useState(now), [text, setText] = useState(now.text), [reason, setReason] = useState(""), [own, setOwn] = useState(0);
 	const [checked, setChecked] = useState<Checked | null>(null), [dry, setDry] = useState<DryRun | null>(null), [other, setOther] = useState<Rules | null>(null);
 	const edited = text !== base.text, mistakes = checked?.errors ?? [];
 	const names = useMemo(() => namesOf(detail, [text, ...history.slice(0, 5).map((h) => h.text)]), [detail, text, history]);
@@ -72,6 +73,7 @@ function RulesOf({ detail, path, now, history, again }: { detail: ServiceDetail;
 		setText(v.text);
 		setOther(null);
 		setReason("");
+		setOwn(v.version);
 		again();
 		return t.applied(v.version);
 	};
@@ -111,6 +113,7 @@ function RulesOf({ detail, path, now, history, again }: { detail: ServiceDetail;
 					{why ? null : schema.data ? <RuleForm text={text} set={setText} schema={schema.data} names={names} mistakes={mistakes} /> : <Wait error={schema.error} again={schema.again} />}
 				</div>
 			</Section>
+			<Effect detail={detail} seek={own} />
 			{other ? (
 				<Section title={t.conflict(other.version)}>
 					<p className="note">{t.conflictHint}</p>

@@ -3,12 +3,14 @@ import { Suspense, lazy, useState } from "react";
 import type { Edge, Instance, Method, ServiceDetail } from "../api";
 import { Charts } from "../charts/charts";
 import { useMay } from "../operate/common";
-import { bytes, clock, percent, rate, span } from "../format";
+import { clock, percent, rate, span } from "../format";
 import { href, useRoute } from "../route";
 import { useText } from "../settings";
 import { useApi } from "../store";
-import { Changes, type Column, Icon, InstanceState, Mark, Section, ServiceLink, ServiceState, Table, Tabs, Tiles, Wait, useRates } from "../ui";
+import { LiveTable } from "../table";
+import { Changes, type Column, Icon, Mark, Section, ServiceLink, ServiceState, Tabs, Tiles, Wait, useRates } from "../ui";
 import { CallTable, useCalls } from "./calls";
+import { InstanceTable } from "./instancetable";
 
 const RulesTab = lazy(() => import("../operate/rules")), CanaryTab = lazy(() => import("../operate/canary")), TryTab = lazy(() => import("../operate/try")), InstanceDialog = lazy(() => import("../operate/instance"));
 
@@ -41,7 +43,7 @@ export function ServicePage({ name }: { name: string }) {
 
 function tabOf(tab: string, d: ServiceDetail) {
 	switch (tab) {
-		case "instances": return <Section title=""><Instances list={d.instances} /></Section>;
+		case "instances": return <Section title=""><Instances service={d.service.name} /></Section>;
 		case "rules": return <RulesTab detail={d} />;
 		case "canary": return <CanaryTab detail={d} />;
 		case "try": return <TryTab detail={d} />;
@@ -58,7 +60,7 @@ function Parts({ d }: { d: ServiceDetail }) {
 			<Charts of={{ service: d.service.name }} changes={d.changes} />
 			<div className="live">
 				<Section title={t.methods}><Methods service={d.service.name} list={d.methods} /></Section>
-				<Section title={t.instances}><Instances list={d.instances} /></Section>
+				<Section title={t.instances}><Instances service={d.service.name} /></Section>
 				<div className="halves">
 					<Section title={t.calledBy}><Edges title={t.caller} name="in" list={d.callers} of={(e) => e.from} none={t.nobodyCalls} /></Section>
 					<Section title={t.callsTo}><Edges title={t.service} name="out" list={d.callees} of={(e) => e.to} none={t.callsNone} /></Section>
@@ -88,35 +90,20 @@ function Methods({ service, list }: { service: string; list: Method[] }) {
 		{ id: "runs", title: t.runs, cell: (m) => m.runs ?? "" },
 		{ id: "kind", title: t.kind, cell: (m) => [m.stream ? t.stream : m.oneway ? t.oneway : t.unary, m.idempotent ? t.idempotent : ""].filter(Boolean).join(", ") },
 	];
-	return <Table name="methods" label={t.methods} first="name" columns={columns} rows={list} rowKey={(m) => m.name} none={t.noMethods} />;
+	return <LiveTable name="methods" label={t.methods} first="name" columns={columns} rows={list} rowKey={(m) => m.name} stateOf={(m) => String(m.failed > 0)} none={t.noMethods} />;
 }
 
-export function useInstanceColumns(): Column<Instance>[] {
-	const t = useText();
-	const rates = useRates<Instance>();
-	return [
-		{ id: "id", title: t.instance, cell: (i) => <span title={i.id}>{i.id}</span>, sort: (i) => i.id },
-		{ id: "state", title: t.state, cell: (i) => <InstanceState i={i} />, sort: (i) => i.state + i.health },
-		...rates,
-		{ id: "flight", title: t.inFlight, kind: "n", cell: (i) => i.in_flight, sort: (i) => i.in_flight },
-		{ id: "cpu", title: t.cpu, kind: "n", cell: (i) => (100 * i.cpu).toFixed(0) + " %", sort: (i) => i.cpu },
-		{ id: "memory", title: t.memory, kind: "n", cell: (i) => bytes(i.memory), sort: (i) => i.memory },
-		{ id: "weight", title: t.weight, kind: "n", cell: (i) => i.weight, sort: (i) => i.weight },
-		{ id: "zone", title: t.zone, cell: (i) => i.zone ?? "", sort: (i) => i.zone ?? "" },
-		{ id: "version", title: t.version, cell: (i) => i.version ?? "", sort: (i) => i.version ?? "" },
-		{ id: "address", title: t.address, cell: (i) => i.address, sort: (i) => i.address },
-		{ id: "tags", title: t.tags, kind: "text", cell: (i) => Object.entries(i.tags ?? {}).map(([k, v]) => <code key={k} className="tag">{k}={v}</code>) },
-		{ id: "why", title: t.why, kind: "text", cell: (i) => i.why ?? "" },
-	];
-}
-
-function Instances({ list }: { list: Instance[] }) {
+function Instances({ service }: { service: string }) {
 	const t = useText();
 	const { query } = useRoute();
-	const why = useMay(), [changing, setChanging] = useState("");
-	const columns = useInstanceColumns(), chosen = query.get("instance"), open = list.find((i) => i.id === changing);
-	if (!why) columns.splice(2, 0, { id: "change", title: t.operate, cell: (i) => <button type="button" className="small" onClick={() => setChanging(i.id)} aria-label={`${t.change} ${i.id}`}>{t.change}</button> });
-	return <>{open ? <Suspense fallback={null}><InstanceDialog of={open} close={() => setChanging("")} /></Suspense> : null}<Table name="instances" label={t.instances} first="id" columns={columns} rows={list} rowKey={(i) => i.id} rowClass={(i) => (i.id === chosen ? "chosen" : i.stale ? "stale" : undefined)} /></>;
+	const why = useMay(), [changing, setChanging] = useState<Instance | null>(null);
+	const operate = { title: t.operate, cell: (i: Instance) => <button type="button" className="small" onClick={() => setChanging(i)} aria-label={`${t.change} ${i.id}`}>{t.change}</button> };
+	return (
+		<>
+			{changing ? <Suspense fallback={null}><InstanceDialog of={changing} close={() => setChanging(null)} /></Suspense> : null}
+			<InstanceTable name="instances" label={t.instances} service={service} chosen={query.get("instance") ?? undefined} operate={why ? undefined : operate} first="id" />
+		</>
+	);
 }
 
 function Edges({ title, name, list, of, none }: { title: string; name: string; list: Edge[]; of: (e: Edge) => string; none: string }) {
@@ -127,7 +114,7 @@ function Edges({ title, name, list, of, none }: { title: string; name: string; l
 		...rates,
 		{ id: "retried", title: t.retriedPerSecond, kind: "n", cell: (e) => rate(e.retried), sort: (e) => e.retried },
 	];
-	return <Table name={name} label={title} first="name" columns={columns} rows={list} rowKey={of} none={none} />;
+	return <LiveTable name={name} label={title} first="name" columns={columns} rows={list} rowKey={of} stateOf={(e) => String(e.failed > 0)} none={none} />;
 }
 
 function ServiceCalls({ name }: { name: string }) {

@@ -3,7 +3,8 @@ import type { Service } from "../api";
 import { useRoute } from "../route";
 import { useText } from "../settings";
 import { useStore } from "../store";
-import { type Column, Filter, ServiceLink, ServiceState, Spark, Table, useRates } from "../ui";
+import { LiveTable } from "../table";
+import { type Column, Filter, ServiceLink, ServiceState, Spark, useRates } from "../ui";
 
 export function Services() {
 	const t = useText();
@@ -14,7 +15,7 @@ export function Services() {
 	const rates = useRates<Service>();
 	const columns: Column<Service>[] = [
 		{ id: "name", title: t.service, cell: (s) => <ServiceLink name={s.name} />, sort: (s) => s.name },
-		{ id: "state", title: t.state, cell: (s) => <ServiceState s={s} />, sort: (s) => (s.stale ? 0 : s.ejected + s.down ? 1 : s.drained ? 2 : 3) },
+		{ id: "state", title: t.state, kind: "state", cell: (s) => <ServiceState s={s} />, sort: (s) => (s.stale ? 0 : s.ejected + s.down ? 1 : s.drained ? 2 : 3) },
 		{ id: "trail", title: t.lastMinute, cell: (s) => <Spark name={s.name} /> },
 		...rates,
 		{ id: "flight", title: t.inFlight, kind: "n", cell: (s) => s.in_flight, sort: (s) => s.in_flight },
@@ -26,7 +27,7 @@ export function Services() {
 	return (
 		<>
 			<div className="head"><h1>{t.services}</h1><Filter label={t.filter} /><span className="dim">{t.of(list.length, services.size)}</span></div>
-			<div className="live"><Table name="sort" label={t.services} first="name" columns={columns} rows={list} rowKey={(s) => s.name} rowClass={(s) => (s.stale ? "stale" : undefined)} none={services.size ? t.none : t.noServices} /></div>
+			<div className="live"><LiveTable name="sort" label={t.services} first="name" columns={columns} rows={list} rowKey={(s) => s.name} rowClass={(s) => (s.stale ? "stale" : undefined)} stateOf={(s) => [s.stale, s.ejected, s.down, s.drained, s.external, s.failed > 0, s.rules].join()} none={services.size ? t.none : t.noServices} /></div>
 		</>
 	);
 }

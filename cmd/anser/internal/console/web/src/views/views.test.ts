@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { Call, Instance } from "../api";
+import type { Call } from "../api";
 import { rowsOf } from "../charts/heat-rows";
-import { arrange, averages, healthOf } from "./squares";
+import { arrange, at, countsOf, lookOf, shareOf, step } from "./squares";
 import { rows } from "./waterfall";
 
 const call = (id: string, parent: string, time: string, ms: number) => ({ span_id: id, parent_id: parent, time, duration: ms * 1e6, side: "server", method: id }) as Call;
@@ -23,20 +23,40 @@ test("digits below a millisecond count", () => {
 	expect(r.start - Date.parse("2026-01-01T00:00:00Z")).toBeCloseTo(0.5, 3);
 });
 
-const instance = (id: string, more: Partial<Instance> = {}) => ({ service: "s", id, state: "up", health: "ok", failed: 0, p99: 10, ...more }) as Instance;
+const systemOf = (...sizes: number[]) => sizes.map((n, i) => ({ service: `s-${i}`, looks: "o".repeat(n) }));
 
-test("an instance is as bad as the worst that is known", () => {
-	const mean = averages([instance("1"), instance("2", { p99: 30 })]).get("s") ?? 0;
-	expect(mean).toBe(20);
-	const healths = [instance("a"), instance("b", { p99: 50 }), instance("c", { failed: 1 }), instance("d", { health: "ejected" }), instance("e", { state: "draining" }), instance("f", { stale: "2026-01-01T00:00:00Z", health: "down" })];
-	expect(healths.map((i) => healthOf(i, mean))).toEqual(["ok", "slow", "bad", "bad", "out", "stale"]);
+test("1,000 squares fit the width, one for each instance", () => {
+	const { squares, height, size } = arrange(systemOf(1000), 1000);
+	expect(squares.map((s) => s.first)).toEqual(Array.from({ length: 1000 }, (_, i) => i));
+	expect(squares.every((s) => s.count === 1 && s.x + size <= 1000 && s.y + size <= height)).toBe(true);
+	expect(new Set(squares.map((s) => s.x + "," + s.y)).size).toBe(1000);
 });
 
-test("1,000 squares fit the width, in the order of their numbers", () => {
-	const { squares, height, size } = arrange(Array.from({ length: 1000 }, (_, i) => instance("s-" + i)), 1000);
-	expect(squares.map((s) => s.instance.id).slice(9, 12)).toEqual(["s-9", "s-10", "s-11"]);
-	expect(squares.every((s) => s.x + size <= 1000 && s.y + size <= height)).toBe(true);
-	expect(new Set(squares.map((s) => s.x + "," + s.y)).size).toBe(1000);
+test("the squares of a very large system are for several instances, and for all of them", () => {
+	for (const width of [360, 1060]) {
+		for (const rows of [systemOf(...Array<number>(60).fill(167)), systemOf(...Array<number>(60).fill(1000)), systemOf(60_000), systemOf(10_001, 1, 1)]) {
+			const { squares, height, size } = arrange(rows, width);
+			rows.forEach((r, row) => expect(squares.filter((s) => s.row === row).reduce((n, s) => n + s.count, 0)).toBe(r.looks.length));
+			expect(squares.every((s) => s.count > 0 && s.x + size <= width)).toBe(true);
+			expect(height - (width < 620 ? 18 * rows.length : 0)).toBeLessThanOrEqual(2400);
+		}
+	}
+	expect(arrange(systemOf(...Array<number>(60).fill(167)), 1060).squares).toHaveLength(10_020);
+});
+
+test("a square of several instances looks as the worst of them", () => {
+	const rows = [{ service: "s", looks: "oosbotn", shares: "0123gw0" }], square = (first: number, count: number) => ({ x: 0, y: 0, row: 0, first, count });
+	expect([square(0, 1), square(0, 3), square(2, 2), square(4, 2), square(6, 1)].map((s) => lookOf(s, rows))).toEqual(["o", "s", "b", "t", "n"]);
+	expect(shareOf(square(3, 3), rows)).toBe(1);
+	expect(shareOf(square(4, 1), rows)).toBe(0.5);
+	expect(countsOf(square(0, 7), rows)).toEqual([["b", 1], ["t", 1], ["s", 1], ["n", 1], ["o", 3]]);
+});
+
+test("the arrow keys reach the squares around one, and the pointer those below it", () => {
+	const p = arrange(systemOf(100), 1000), columns = p.squares.findIndex((s) => s.y > p.squares[0].y);
+	expect([step(p, -1, "ArrowRight"), step(p, 0, "ArrowDown"), step(p, columns + 1, "ArrowUp"), step(p, 5, "End"), step(p, 5, "x")]).toEqual([0, columns, 1, 99, null]);
+	expect(p.squares.map((s) => at(p, s.x + 1, s.y + 1))).toEqual(p.squares.map((_, i) => i));
+	expect(at(p, 0, 0)).toBe(-1);
 });
 
 test("a heat map shows the rows with calls, and one more on each side", () => {
