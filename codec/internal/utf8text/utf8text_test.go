@@ -28,15 +28,6 @@ func TestValid(t *testing.T) {
 	}
 }
 
-func FuzzValid(f *testing.F) {
-	f.Add([]byte(strings.Repeat("ASCII and 变 ", 20)))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if got, want := utf8text.Valid(text), utf8.Valid(text); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
-	})
-}
-
 func BenchmarkValid(b *testing.B) {
 	text := bytes.Repeat([]byte("x"), 64<<10)
 	for name, valid := range map[string]func([]byte) bool{"blocks": utf8text.Valid, "standard": utf8.Valid} {
