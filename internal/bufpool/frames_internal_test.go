@@ -42,7 +42,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// Free buffers over the limit, and those that nothing has needed for a second, are not kept.
+// Free buffers over the limit are not kept, nor are buffers that nothing has needed for a second.
 func TestKeptFrames(t *testing.T) {
 	s := frameStore{waiting: true} // for no collection: the test reports them
 	now := mono.Time(time.Hour)

@@ -45,8 +45,8 @@ func TestOtherFrames(t *testing.T) {
 	}
 }
 
-// Free buffers that are used again and again survive garbage collections, which those of a sync.Pool
-// do not.
+// Free buffers that are used again and again survive garbage collections, unlike those of a
+// sync.Pool.
 func TestFramesSurviveCollections(t *testing.T) {
 	const size = 256 << 10
 	same := 0
