@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -41,6 +42,10 @@ type writer struct {
 	err      error         // why nothing can be written any more
 	room     chan struct{} // closed when buf has been taken; made by the first goroutine that waits
 	idle     chan struct{} // closed when writing ends; made by the first goroutine that waits
+
+	// Owned by the goroutine that writes.
+	asked  bool            // atOnce is known
+	atOnce *sysconn.Writer // of nc, or nil
 
 	verdict    atomic.Pointer[wire.Error] // of condemn
 	writeStart mono.Atomic                // time at which the running write began, or 0
@@ -208,8 +213,9 @@ func (w *writer) appendLocked(frames []byte) {
 	w.appended += uint64(len(frames))
 }
 
-// maxWrite is the size limit of one write. A write that takes too long counts as stalled, and on
-// a slow line a message of some MiB would take that long.
+// maxWrite is about the size limit of a write that may block; up to twice as much is not divided. A
+// write that takes too long counts as stalled, and on a slow line a message of some MiB would take
+// that long.
 const maxWrite = 64 << 10
 
 // writeOut returns how many bytes the transport took, or the sealer.
@@ -221,10 +227,27 @@ func (w *writer) writeOut(out []byte) (taken int, err error) {
 	for taken < len(out) && err == nil {
 		w.writeStart.Store(mono.Now())
 		var n int
-		n, err = w.nc.Write(out[taken:min(len(out), taken+maxWrite)])
+		n, err = w.writeSome(out[taken:])
 		taken += n
 	}
 	return taken, err
+}
+
+// writeSome writes at least a part of out. Of much it first writes what a socket takes at once: each
+// write costs a system call, and most often wakes the other side.
+func (w *writer) writeSome(out []byte) (n int, err error) {
+	if len(out) <= 2*maxWrite {
+		return w.nc.Write(out)
+	}
+	if !w.asked {
+		w.asked, w.atOnce = true, sysconn.NewWriter(w.nc)
+	}
+	if w.atOnce != nil {
+		if n, err = w.atOnce.TryWrite(out); n > 0 || err != nil {
+			return n, err
+		}
+	}
+	return w.nc.Write(out[:maxWrite])
 }
 
 // failLocked ends writing for good and closes the socket, so that the reader ends too.

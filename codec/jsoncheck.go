@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"unicode/utf8"
+
+	"github.com/anser-rpc/anser/codec/internal/utf8text"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 // numbers of more than 512 characters. Syntax errors are left to the decoder, so accepted data
 // need not be JSON. Time and memory are proportional to the length of data.
 func CheckJSON(data []byte) error {
-	if !utf8.Valid(data) {
+	if !utf8text.Valid(data) {
 		return errors.New("text is not UTF-8")
 	}
 	c := jsonChecker{data: data}

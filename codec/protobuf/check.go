@@ -3,9 +3,10 @@ package protobuf
 import (
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/anser-rpc/anser/codec/internal/utf8text"
 )
 
 var (
@@ -52,7 +53,7 @@ func (n *node) check(b []byte, depth int) error {
 			if err := f.message.check(value, depth-1); err != nil {
 				return err
 			}
-		case f.text != "" && !utf8.Valid(value):
+		case f.text != "" && !utf8text.Valid(value):
 			return fmt.Errorf("field %s is not UTF-8", f.text)
 		}
 	}

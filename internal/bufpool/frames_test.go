@@ -1,6 +1,7 @@
 package bufpool_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/anser-rpc/anser/internal/bufpool"
@@ -41,5 +42,28 @@ func TestOtherFrames(t *testing.T) {
 		if b := bufpool.GetFrame(n); len(b) != bufpool.FrameSize(n) || cap(b) != len(b) {
 			t.Fatalf("a buffer for %d bytes has %d", n, len(b))
 		}
+	}
+}
+
+// Free buffers that are used again and again survive garbage collections, unlike those of a
+// sync.Pool.
+func TestFramesSurviveCollections(t *testing.T) {
+	const size = 256 << 10
+	same := 0
+	for range 20 {
+		b := bufpool.GetFrame(size)
+		first := &b[0]
+		bufpool.PutFrame(b)
+		runtime.GC()
+		runtime.GC()
+		runtime.GC()
+		b = bufpool.GetFrame(size)
+		if &b[0] == first {
+			same++
+		}
+		bufpool.PutFrame(b)
+	}
+	if same == 0 {
+		t.Error("no buffer survived")
 	}
 }

@@ -4,7 +4,8 @@ package mpscan
 import (
 	"errors"
 	"fmt"
-	"unicode/utf8"
+
+	"github.com/anser-rpc/anser/codec/internal/utf8text"
 )
 
 // maxDepth is the maximum nesting depth of arrays and maps.
@@ -47,7 +48,7 @@ func Scan(data []byte) (bin bool, err error) {
 			left[depth] = uint64(h.Values)
 			continue
 		}
-		if h.kind == text && !utf8.Valid(data[:h.Size]) {
+		if h.kind == text && !utf8text.Valid(data[:h.Size]) {
 			return false, errUTF8
 		}
 		bin = bin || h.kind == binary

@@ -5,7 +5,8 @@ package mprt
 import (
 	"encoding/binary"
 	"math"
-	"unicode/utf8"
+
+	"github.com/anser-rpc/anser/codec/internal/utf8text"
 )
 
 // Message is implemented by generated code. Its methods are for the codec.
@@ -73,7 +74,7 @@ func (w *Writer) Key(encoded string) { w.B = append(w.B, encoded...) }
 
 // String appends a string.
 func (w *Writer) String(s string) {
-	w.unusual = w.unusual || !utf8.ValidString(s)
+	w.unusual = w.unusual || !utf8text.ValidString(s)
 	w.head(len(s), mostFixString, fixString, string8, string16, string32)
 	w.B = append(w.B, s...)
 }

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
-	"unicode/utf8"
+
+	"github.com/anser-rpc/anser/codec/internal/utf8text"
 )
 
 // Reader reads a payload, which may be anything. What is malformed, nested deeper than 64 levels,
@@ -158,7 +159,7 @@ func (r *Reader) Key() []byte {
 // String reads a string.
 func (r *Reader) String() string {
 	b := r.Key()
-	if !utf8.Valid(b) {
+	if !utf8text.Valid(b) {
 		r.fail()
 		return ""
 	}
@@ -268,7 +269,7 @@ func (r *Reader) Float64() float64 {
 
 // Skip reads a key that the message does not have, and its value.
 func (r *Reader) Skip(key []byte) {
-	if !utf8.Valid(key) {
+	if !utf8text.Valid(key) {
 		r.fail()
 	}
 	r.skip()
@@ -283,7 +284,7 @@ func (r *Reader) skip() {
 	case c <= math.MaxInt8, c >= 0xe0, c == null, c == no, c == yes:
 		r.take(1)
 	case c&0xe0 == fixString, c == string8, c == string16, c == string32:
-		if !utf8.Valid(r.Key()) {
+		if !utf8text.Valid(r.Key()) {
 			r.fail()
 		}
 	case c&0xf0 == fixMap, c == map16, c == map32:

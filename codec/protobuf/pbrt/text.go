@@ -2,8 +2,9 @@ package pbrt
 
 import (
 	"strings"
-	"unicode/utf8"
 	"unsafe"
+
+	"github.com/anser-rpc/anser/codec/internal/utf8text"
 )
 
 // Alias returns b as a string that shares its memory.
@@ -106,4 +107,4 @@ func newBlock(n int) []byte {
 }
 
 // Valid reports whether v is UTF-8.
-func Valid(v string) bool { return utf8.ValidString(v) }
+func Valid(v string) bool { return utf8text.ValidString(v) }
