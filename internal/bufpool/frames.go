@@ -109,7 +109,7 @@ const (
 	reserveBytes = 32 << 20
 	oftenEnough  = 50 * time.Millisecond // between two collections
 	fewFrames    = 8                     // in that time
-	inARow       = 3                     // so many such collections: no burst
+	inARow       = 3                     // such collections, so that a burst takes none
 	leastMemory  = 16 * reserveBytes     // a process with a lower limit has no reserve
 )
 
