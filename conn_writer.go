@@ -233,8 +233,8 @@ func (w *writer) writeOut(out []byte) (taken int, err error) {
 	return taken, err
 }
 
-// writeSome writes at least a part of out. Of much it first writes what a socket takes at once: each
-// write costs a system call, and most often wakes the other side.
+// writeSome writes at least a part of out. Of much it first writes what a socket takes at once:
+// each write costs a system call, and most often wakes the other side.
 func (w *writer) writeSome(out []byte) (n int, err error) {
 	if len(out) <= 2*maxWrite {
 		return w.nc.Write(out)

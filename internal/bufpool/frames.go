@@ -42,6 +42,7 @@ type frameStore struct {
 	trimmed   mono.Time
 	handed    int       // buffers that were handed out since the last collection
 	collected mono.Time // time of the last collection
+	frequent  int       // collections in a row that were frequent
 	reserve   []byte    // see reserveBytes
 	waiting   bool      // for the next garbage collection
 }
@@ -108,6 +109,7 @@ const (
 	reserveBytes = 32 << 20
 	oftenEnough  = 50 * time.Millisecond // between two collections
 	fewFrames    = 8                     // in that time
+	inARow       = 3                     // such collections, so that a burst takes none
 	leastMemory  = 16 * reserveBytes     // a process with a lower limit has no reserve
 )
 
@@ -143,7 +145,12 @@ func (s *frameStore) noteCollection(now mono.Time) (take bool) {
 			s.trimLocked(class)
 		}
 	}
-	return s.reserve == nil && since < oftenEnough && handed >= fewFrames
+	if since < oftenEnough && handed >= fewFrames {
+		s.frequent++
+	} else {
+		s.frequent = 0
+	}
+	return s.reserve == nil && s.frequent >= inARow
 }
 
 func (s *frameStore) trimLocked(class int) {

@@ -29,15 +29,19 @@ func TestReserve(t *testing.T) {
 		s := frameStore{waiting: true} // for no collection: the test reports them
 		now := mono.Time(time.Hour)
 		s.noteCollection(now)
-		for range test.frames {
-			s.put(0, make([]byte, smallestFrame))
-			s.get(0)
-		}
 		if test.has {
 			s.reserve = make([]byte, 1)
 		}
-		if take := s.noteCollection(now.Add(test.since)); take != test.take || (s.reserve != nil) != test.keeps {
-			t.Errorf("%s: take %v, kept %v; want %v, %v", name, take, s.reserve != nil, test.take, test.keeps)
+		for i := range inARow {
+			for range test.frames {
+				s.put(0, make([]byte, smallestFrame))
+				s.get(0)
+			}
+			now = now.Add(test.since)
+			want := test.take && i == inARow-1
+			if take := s.noteCollection(now); take != want || (s.reserve != nil) != test.keeps {
+				t.Errorf("%s, %d: take %v, kept %v; want %v, %v", name, i, take, s.reserve != nil, want, test.keeps)
+			}
 		}
 	}
 }
