@@ -49,7 +49,7 @@ type reading struct {
 	tick       uint32
 	now        mono.Time    // time at the end of the latest step
 	arrived    mono.Time    // time at which the whole frames in the buffer had arrived
-	times      callTimes    // of the call that runs inline
+	run        execution    // of the call that runs inline
 	current    *callContext // context of the handler that runs inline
 
 	methods   []named
@@ -143,7 +143,7 @@ func (c *serverConn) loop(s *reading) (err error, lost bool) {
 				return err, false
 			}
 			s.now = mono.Now()
-			s.arrived, s.times.ended = s.now, s.now
+			s.arrived, s.run.ended = s.now, s.now
 			continue
 		}
 		if h.Type == wire.TypeRequest {
@@ -186,7 +186,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	if s.requests%placement.SampleEvery == 1 {
 		if s.requests > 1 {
 			s.now = mono.Now()
-			s.times.ended = s.now
+			s.run.ended = s.now
 		}
 		timed = ctx.method.placement.Begin(s.now, s.untimed)
 		s.untimed = 0
@@ -204,14 +204,14 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 			c.exited(s, word, ctx)
 		}
 	}()
-	s.times = callTimes{arrived: s.arrived, began: s.times.ended} // the end of the call before
-	out := c.server.execute(ctx, cd, payload, s.out, &s.times)
+	s.run = execution{arrived: s.arrived, began: s.run.ended} // the end of the call before
+	out := c.server.execute(ctx, cd, payload, s.out, &s.run)
 	returned = true
 	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
 		// Another goroutine reads now, with copies of the data in s. It holds the lock that
 		// finishDetached takes until the copies are made.
 		if timed.Weight > 0 {
-			ctx.method.end(&timed, s.times.end(), true)
+			ctx.method.end(&timed, s.run.end(), true)
 		}
 		c.finishDetached(ctx, out[len(s.out):])
 		s.release()
@@ -221,7 +221,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	s.current = nil
 	ctx.finish()
 	if timed.Weight > 0 {
-		s.now = s.times.end()
+		s.now = s.run.end()
 		ctx.method.end(&timed, s.now, false)
 	}
 	return false, c.flushIfFull(s)

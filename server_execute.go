@@ -14,34 +14,40 @@ import (
 //
 // Everything that is not needed while the handler runs is in functions of its own: a handler that
 // waits keeps the stack of its goroutine, which would be twice as large with a frame of 1 KiB
-// here.
+// here. Workers run most calls in runJob, whose frame is still smaller.
 //
-// t has the times that are known, for observers, and gets the end.
-func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, t *callTimes) (result []byte) {
-	if o := s.o.observers; o.followCalls() || o.followMessages() {
-		return s.executeObserved(ctx, cd, payload, out, t)
+// run has the times that are known, for observers, and gets the end. On a worker, the reply goes to
+// the buffer of its job.
+func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, run *execution) (result []byte) {
+	if s.o.observers.follow() {
+		return s.executeObserved(ctx, cd, payload, out, run)
 	}
-	phase := panicDecode
+	run.phase = panicDecode
 	defer func() {
 		if p := recover(); p != nil {
-			result = s.panicked(ctx, out, phase, p)
+			result = s.panicked(ctx, out, run.phase, p)
 		}
 	}()
-	in, fault := s.decodeRequest(ctx, cd, payload)
+	in, fault := s.decodeRequest(ctx, cd, payload, run)
 	if fault != nil {
 		return appendRefusal(out, ctx, fault)
 	}
-	phase = panicRun
+	run.phase = panicRun
 	ctx.method.calls.Add(1)
 	reply, err := ctx.method.run(ctx, in)
+	return s.answerWith(ctx, cd, reply, err, out, run)
+}
+
+// answerWith appends the frame that answers a call whose handler has returned.
+func (s *Server) answerWith(ctx *callContext, cd codec.Codec, reply any, err error, out []byte, run *execution) []byte {
 	if err != nil {
 		return appendFault(out, ctx, handlerError(err))
 	}
 	if ctx.oneway {
 		return out
 	}
-	phase = panicEncode
-	result, fault = s.appendReply(ctx, cd, reply, out)
+	run.phase = panicEncode
+	result, fault := s.appendReply(ctx, cd, reply, run.room(out))
 	if fault != nil {
 		return appendFault(out, ctx, fault)
 	}
@@ -49,18 +55,23 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, 
 }
 
 // decodeRequest returns the decoded request, or why the call is refused.
-func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte) (in any, fault *Error) {
+func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte, run *execution) (in any, fault *Error) {
 	if k := ctx.protocolCall(); k != nil {
 		return k.request, nil
 	}
+	if run.job != nil && run.job.decoded {
+		return run.job.message, run.job.fault
+	}
 	in = ctx.method.newRequest()
 	if ctx.extras != nil && ctx.extras.packing != nil && !ctx.extras.packing.plain {
-		return in, s.decodePacked(ctx.extras.packing, cd, payload, in)
+		fault = s.decodePacked(ctx.extras.packing, cd, payload, in)
+	} else if err := unmarshalRequest(cd, payload, in); err != nil {
+		fault = undecodable(cd, err)
 	}
-	if err := unmarshalRequest(cd, payload, in); err != nil {
-		return in, undecodable(cd, err)
+	if run.job != nil && !borrows(cd) {
+		run.job.dropRequest()
 	}
-	return in, nil
+	return in, fault
 }
 
 // appendReply appends the frame of a reply, or returns the error that takes its place.
@@ -109,6 +120,15 @@ func unmarshalRequest(cd codec.Codec, payload []byte, in any) error {
 	return cd.Unmarshal(payload, in)
 }
 
+// borrows reports whether a message may refer to the encoded request until the handler has returned.
+func borrows(cd codec.Codec) bool {
+	if _, fresh := cd.(codec.FreshUnmarshaler); fresh {
+		return false
+	}
+	_, borrows := cd.(codec.Borrower)
+	return borrows
+}
+
 func (m *method) flags() wire.Flags {
 	if m.idempotent {
 		return wire.FlagIdempotent
@@ -116,13 +136,25 @@ func (m *method) flags() wire.Flags {
 	return 0
 }
 
-// The phases in which the user's code may panic, and the text of the caller's error.
+// panicPhase is a phase of a call in which the user's code may panic.
+type panicPhase uint8
+
 const (
-	panicRequest = "an observer panicked on the request"
-	panicDecode  = "the codec panicked on the request"
-	panicRun     = "the handler panicked"
-	panicEncode  = "the codec panicked on the reply"
+	panicRequest panicPhase = iota
+	panicDecode
+	panicRun
+	panicEncode
+	panicForward
 )
+
+// panicTexts are the texts of the caller's errors.
+var panicTexts = [...]string{
+	panicRequest: "an observer panicked on the request",
+	panicDecode:  "the codec panicked on the request",
+	panicRun:     "the handler panicked",
+	panicEncode:  "the codec panicked on the reply",
+	panicForward: "the function of anser.Forward panicked",
+}
 
 // appendFault appends the error of a call that ran.
 func appendFault(out []byte, ctx *callContext, e *Error) []byte {
@@ -169,7 +201,7 @@ func (c *calleeHalf) appendError(out []byte, id uint64, flags wire.Flags, b *wir
 
 // panicked turns a panic of the user's code into an error that contains only an id, by which the
 // entry in the server's log is found.
-func (s *Server) panicked(ctx *callContext, out []byte, phase string, p any) []byte {
+func (s *Server) panicked(ctx *callContext, out []byte, phase panicPhase, p any) []byte {
 	e := s.panicError(ctx, phase, p)
 	if e.Outcome == Refused {
 		return appendRefusal(out, ctx, e)
@@ -179,7 +211,7 @@ func (s *Server) panicked(ctx *callContext, out []byte, phase string, p any) []b
 
 // panicError logs a panic of the user's code in one of the phases of a call, and returns the error
 // of the call.
-func (s *Server) panicError(ctx *callContext, phase string, p any) *Error {
+func (s *Server) panicError(ctx *callContext, phase panicPhase, p any) *Error {
 	e := s.logPanic(ctx, phase, p)
 	if phase == panicDecode || phase == panicRequest {
 		e.Outcome, e.RetryAfter = Refused, RetryNever
@@ -188,9 +220,10 @@ func (s *Server) panicError(ctx *callContext, phase string, p any) *Error {
 }
 
 // logPanic logs a panic of the user's code, and returns the error of the call.
-func (s *Server) logPanic(ctx *callContext, phase string, p any) *Error {
+func (s *Server) logPanic(ctx *callContext, phase panicPhase, p any) *Error {
 	s.stats.panics.Add(1)
 	id := rand.Text()[:10]
-	s.log.Error(phase, "method", ctx.method.name, "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	return &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("%s; the server's log has the details under id %s", phase, id)}
+	text := panicTexts[phase]
+	s.log.Error(text, "method", ctx.method.name, "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	return &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("%s; the server's log has the details under id %s", text, id)}
 }

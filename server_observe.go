@@ -12,11 +12,29 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// callTimes are the times of a call that runs.
-type callTimes struct {
+// execution is what is known of a call that runs.
+type execution struct {
 	arrived mono.Time // when the request had arrived
 	began   mono.Time // when the call began to run; 0: the clock was not read
 	ended   mono.Time // the end of the call, if observers asked for it; otherwise 0
+	job     *job      // of a call that runs on a worker, or nil
+	phase   panicPhase
+}
+
+// room returns the buffer for the reply: that of the job, if there is one, and else out.
+func (e *execution) room(out []byte) []byte {
+	if e.job == nil {
+		return out
+	}
+	return e.job.room()
+}
+
+// size returns the bytes of the encoded request.
+func (e *execution) size(payload []byte) int {
+	if e.job != nil && e.job.decoded {
+		return e.job.size
+	}
+	return len(payload)
 }
 
 // observedCall is a call of which observers learn. It is pooled, and not on the stack of the
@@ -33,7 +51,7 @@ type observedCall struct {
 var observedCalls = sync.Pool{New: func() any { return new(observedCall) }}
 
 // observeCall tells the observers that a call begins.
-func (s *Server) observeCall(x *observedCall, ctx *callContext, t callTimes, size int) {
+func (s *Server) observeCall(x *observedCall, ctx *callContext, arrived, began mono.Time, size int) {
 	x.ctx = ctx
 	if !s.o.observers.calls {
 		return
@@ -42,13 +60,13 @@ func (s *Server) observeCall(x *observedCall, ctx *callContext, t callTimes, siz
 		size = k.size
 	}
 	m := ctx.method
-	if x.arrived, x.last = t.arrived, t.began; t.began == 0 {
+	if x.arrived, x.last = arrived, began; began == 0 {
 		x.last = mono.Now()
 	}
 	i := &x.info
 	i.Server, i.Method, i.Stream, i.Oneway, i.Attempt = true, m.name, ctx.isStream(), ctx.oneway, int(ctx.attempt)
 	i.Forward = ctx.extras != nil && ctx.extras.forwarded != nil
-	i.RequestBytes, i.Queue = size, max(x.last.Sub(t.arrived), 0)
+	i.RequestBytes, i.Queue = size, max(x.last.Sub(arrived), 0)
 	if trace := s.o.observers.trace; trace != nil {
 		if t := ctx.inheritedTrace(); t != nil {
 			i.Parent = *t
@@ -63,9 +81,9 @@ func (s *Server) observeCall(x *observedCall, ctx *callContext, t callTimes, siz
 }
 
 // end returns the end of the call.
-func (t *callTimes) end() mono.Time {
-	if t.ended != 0 {
-		return t.ended
+func (e *execution) end() mono.Time {
+	if e.ended != 0 {
+		return e.ended
 	}
 	return mono.Now()
 }
@@ -124,7 +142,7 @@ func (s *Server) observeRefusal(ctx *callContext, m *method, e *Error) {
 }
 
 // executeObserved is execute with observers.
-func (s *Server) executeObserved(ctx *callContext, cd codec.Codec, payload, out []byte, t *callTimes) (result []byte) {
+func (s *Server) executeObserved(ctx *callContext, cd codec.Codec, payload, out []byte, run *execution) (result []byte) {
 	x := observedCalls.Get().(*observedCall)
 	var fault *Error
 	phase, reported, ran := panicRequest, false, false
@@ -141,15 +159,16 @@ func (s *Server) executeObserved(ctx *callContext, cd codec.Codec, payload, out 
 		if fault == nil && len(result) > len(out) {
 			size = len(result) - len(out) - wire.HeaderSize - wire.ReplySize
 		}
-		t.ended = s.endObserved(x, asError(fault), size)
+		run.ended = s.endObserved(x, asError(fault), size)
 	}()
-	s.observeCall(x, ctx, *t, len(payload))
-	if fault = s.observeRequest(ctx, len(payload)); fault != nil {
+	requestSize := run.size(payload)
+	s.observeCall(x, ctx, run.arrived, run.began, requestSize)
+	if fault = s.observeRequest(ctx, requestSize); fault != nil {
 		return appendObserved(out, ctx, fault, false)
 	}
 	phase, reported = panicDecode, s.o.observers.messages && !ctx.oneway
-	in, fault2 := s.decodeRequest(ctx, cd, payload)
-	if len(payload) > timedCoding {
+	in, fault2 := s.decodeRequest(ctx, cd, payload, run)
+	if requestSize > timedCoding {
 		x.info.Decode = x.step()
 	}
 	if fault = fault2; fault != nil {
@@ -170,7 +189,7 @@ func (s *Server) executeObserved(ctx *callContext, cd codec.Codec, payload, out 
 		return out
 	}
 	phase = panicEncode
-	result, fault = s.appendReply(ctx, cd, reply, out)
+	result, fault = s.appendReply(ctx, cd, reply, run.room(out))
 	if took := x.step(); large {
 		x.info.Encode = took
 	} else {
@@ -214,7 +233,7 @@ func (s *Server) converseObserved(ctx *callContext, st anyStream, first int64, a
 		}
 		s.endObserved(x, asError(fault), 0)
 	}()
-	s.observeCall(x, ctx, callTimes{arrived: arrived}, int(first))
+	s.observeCall(x, ctx, arrived, 0, int(first))
 	if fault = s.observeRequest(ctx, int(first)); fault != nil {
 		return appendObserved(nil, ctx, fault, false)
 	}
