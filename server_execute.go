@@ -120,7 +120,8 @@ func unmarshalRequest(cd codec.Codec, payload []byte, in any) error {
 	return cd.Unmarshal(payload, in)
 }
 
-// borrows reports whether a message may refer to the encoded request until the handler has returned.
+// borrows reports whether a message may refer to the encoded request until the handler has
+// returned.
 func borrows(cd codec.Codec) bool {
 	if _, fresh := cd.(codec.FreshUnmarshaler); fresh {
 		return false

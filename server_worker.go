@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
-// job is a call that does not run on the reader goroutine of its connection. It is pooled. While the
-// handler runs, which may take long, it has no buffer from a pool.
+// job is a call that does not run on the reader goroutine of its connection. It is pooled. While
+// the handler runs, which may take long, it has no buffer from a pool.
 type job struct {
 	ctx     *callContext
 	codec   codec.Codec
