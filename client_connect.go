@@ -74,7 +74,8 @@ func (h *host) connect() (*clientConn, error) {
 		own.Session = h.session
 		h.handlers.settle(&own)
 	}
-	rd := &reader{nc: nc, buf: make([]byte, idleBuffer), maxFrame: own.MaxFrame, progress: &c.progress}
+	rd := &reader{maxFrame: own.MaxFrame, progress: &c.progress}
+	rd.init(nc, rd)
 	if cred != nil {
 		if err := h.protects(nc); err != nil {
 			nc.Close()

@@ -11,12 +11,13 @@ import (
 	"github.com/anser-rpc/anser/internal/membudget"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/stranger"
+	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
 const (
-	idleBuffer  = 2 << 10      // while little arrives
+	idleBuffer  = 2 << 10      // for a frame that has begun, and while little arrives on what is no socket
 	loadBuffer  = bufpool.Size // under load
 	quietReads  = 64           // this many small reads in a row make a reader idle again
 	smallRead   = idleBuffer / 2
@@ -24,14 +25,17 @@ const (
 )
 
 // reader splits the bytes of a connection into frames. The bodies it returns alias its buffer and
-// are valid until the next call of fill. It is owned by one goroutine.
+// are valid until the next call of fill. It is owned by one goroutine. It waits for a socket
+// without a buffer, so that a connection on which nothing arrives has none.
 type reader struct {
 	nc       net.Conn
-	buf      []byte
-	r, w     int // buf[r:w] is unread
-	need     int // bytes of the frame at buf[r:] if it is not complete, else 0
+	socket   *sysconn.Reader // reads nc; nil: nc is no socket
+	buf      []byte          // nil: nothing is unread, and socket waits
+	r, w     int             // buf[r:w] is unread
+	need     int             // bytes of the frame at buf[r:] if it is not complete, else 0
 	large    largeBuffer
 	peek     bool // the last frame was large
+	last     int  // bytes of the last read
 	quiet    int  // small reads in a row
 	maxFrame uint64
 	sealed   wire.Flags // wire.FlagCRC if frames have checksums, else 0
@@ -47,6 +51,14 @@ type progress struct {
 	partBytes atomic.Int64 // bytes of it that have arrived
 	received  atomic.Int64 // bytes of the connection so far; written by the reader goroutine
 	upkeep    *upkeep.Task // of the connection; nil before it is maintained
+}
+
+// init makes the reader read nc from here on. room is the reader itself, or what it is a part of.
+func (rd *reader) init(nc net.Conn, room sysconn.Room) {
+	rd.nc, rd.socket = nc, sysconn.NewReader(nc, room)
+	if rd.socket == nil && rd.buf == nil {
+		rd.buf = make([]byte, idleBuffer)
+	}
 }
 
 // next returns the next whole frame of the bytes read. ok is false when more bytes must be read.
@@ -145,13 +157,10 @@ func (rd *reader) fill() error {
 	} else if large {
 		return rd.fillLarge()
 	}
-	limit := len(rd.buf)
-	if rd.peek {
-		limit = min(limit, rd.w+peekRead)
-	}
-	n, err := rd.nc.Read(rd.buf[rd.w:limit])
+	n, err := rd.read()
 	if n > 0 {
 		rd.w += n
+		rd.last = n
 		if rd.w == len(rd.buf) && len(rd.buf) < loadBuffer && !rd.peek {
 			rd.grow() // what filled the buffer is the beginning of more
 		}
@@ -175,11 +184,46 @@ func (rd *reader) fill() error {
 	return err
 }
 
+func (rd *reader) read() (int, error) {
+	if rd.socket != nil {
+		return rd.socket.Read()
+	}
+	return rd.nc.Read(rd.Free())
+}
+
+// Free returns the place for the bytes that are read next. It belongs to [sysconn.Room], as Waits.
+func (rd *reader) Free() []byte {
+	if rd.buf == nil {
+		rd.buf = bufpool.Get(loadBuffer)
+	}
+	limit := len(rd.buf)
+	if rd.peek {
+		limit = min(limit, rd.w+peekRead)
+	}
+	return rd.buf[rd.w:limit]
+}
+
+// Waits gives the buffer back in which nothing is unread. The beginning of a frame after which
+// nothing comes gets a small buffer, or else each connection of a client that never ends its
+// frames would keep a large one. After a large read, the rest most likely comes at once.
+func (rd *reader) Waits() {
+	switch {
+	case rd.w == 0:
+		bufpool.Put(rd.buf)
+		rd.buf = nil
+	case max(rd.last, rd.w) < idleBuffer && len(rd.buf) == loadBuffer:
+		rest := make([]byte, idleBuffer)
+		copy(rest, rd.buf[:rd.w])
+		bufpool.Put(rd.buf)
+		rd.buf = rest
+	}
+}
+
 // rewind prepares the empty buffer for the next frames.
 func (rd *reader) rewind() {
 	rd.r, rd.w = 0, 0
 	rd.progress.partial.Store(0)
-	if rd.quiet >= quietReads && len(rd.buf) > idleBuffer {
+	if rd.socket == nil && rd.quiet >= quietReads && len(rd.buf) > idleBuffer {
 		bufpool.Put(rd.buf)
 		rd.buf, rd.quiet = make([]byte, idleBuffer), 0
 	}
@@ -213,18 +257,19 @@ func (rd *reader) keepUnfinished() (large bool, err error) {
 	return false, nil
 }
 
-// successor returns a reader that continues with a copy of the bytes that rd has not returned
-// yet. A frame that has a buffer of its own remains with rd, which has returned it.
-func (rd *reader) successor() reader {
-	next := reader{nc: rd.nc, maxFrame: rd.maxFrame, sealed: rd.sealed, progress: rd.progress, memory: rd.memory}
-	unread := rd.buf[rd.r:rd.w]
-	if len(unread) < idleBuffer {
-		next.buf = make([]byte, idleBuffer)
-	} else {
-		next.buf = bufpool.Get(loadBuffer)
+// continueFrom makes rd continue with a copy of the bytes that before has not returned yet. A frame
+// that has a buffer of its own remains with before, which has returned it. room is as for init.
+func (rd *reader) continueFrom(before *reader, room sysconn.Room) {
+	*rd = reader{maxFrame: before.maxFrame, sealed: before.sealed, progress: before.progress, memory: before.memory}
+	switch unread := before.buf[before.r:before.w]; {
+	case len(unread) >= idleBuffer:
+		rd.buf = bufpool.Get(loadBuffer)
+		rd.w = copy(rd.buf, unread)
+	case len(unread) > 0:
+		rd.buf = make([]byte, idleBuffer)
+		rd.w = copy(rd.buf, unread)
 	}
-	next.w = copy(next.buf, unread)
-	return next
+	rd.init(before.nc, room)
 }
 
 // grow replaces the buffer of an idle connection by one for a load.

@@ -1,10 +1,12 @@
 package anser_test
 
 import (
+	"net"
 	"runtime"
 	"testing"
 	"testing/synctest"
 
+	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
@@ -17,6 +19,50 @@ func heap() int64 {
 	runtime.GC() // the second one empties the pools
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// stacks returns how many bytes the stacks of goroutines have.
+func stacks() int64 {
+	var m runtime.MemStats
+	runtime.GC() // frees those of goroutines that have ended
+	runtime.ReadMemStats(&m)
+	return int64(m.StackInuse)
+}
+
+// A connection on which nothing happens has a small stack and no buffer. The sockets of both ends
+// count.
+func TestMemoryOfIdleConnections(t *testing.T) {
+	const conns = 500
+	l := listen(t)
+	s := anser.NewServer(silent)
+	if err := anser.Handle(s, "Echo.Say", echo); err != nil {
+		t.Fatal(err)
+	}
+	run(t, s, l)
+	open := func(n int) {
+		for range n {
+			nc, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { nc.Close() })
+			if _, err := wirepeer.New(nc).Handshake(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	open(10)
+	heapBefore, stacksBefore := heap(), stacks()
+	open(conns)
+	eventually(t, "the server has all connections", func() bool { return s.Stats().Conns == conns+10 })
+	heapEach, stackEach := float64(heap()-heapBefore)/conns, float64(stacks()-stacksBefore)/conns
+	t.Logf("%.0f bytes of stack, %.0f of the heap", stackEach, heapEach)
+	if stackEach > 3*1024 && !raced {
+		t.Errorf("%.0f bytes of stack for each connection", stackEach)
+	}
+	if heapEach > 4<<10 {
+		t.Errorf("%.0f bytes of the heap for each connection", heapEach)
+	}
 }
 
 // A large frame leaves no large buffer behind on a connection that is then idle.

@@ -294,6 +294,9 @@ func (w *observers) all() []Observer {
 // followCalls reports whether an observer learns of whole calls.
 func (w *observers) followCalls() bool { return w != nil && w.calls }
 
+// follow reports whether an observer follows calls or messages.
+func (w *observers) follow() bool { return w != nil && (w.calls || w.messages) }
+
 // followMessages reports whether an observer follows requests and replies.
 func (w *observers) followMessages() bool { return w != nil && w.messages }
 

@@ -281,7 +281,8 @@ func (s *Server) accept(nc net.Conn, check bool) {
 			nc.Close()
 			return
 		}
-		c.serve(st)
+		// The handshake has made the stack of this goroutine larger than an idle connection needs.
+		s.conns.Go(func() { c.serve(st) })
 	}()
 }
 

@@ -174,7 +174,7 @@ func (c *calleeHalf) flush(s *reading) error {
 	if len(s.out) == 0 {
 		return nil
 	}
-	s.times.ended = 0 // writing may take long
+	s.run.ended = 0 // writing may take long
 	err := c.sendOwned(s.out)
 	s.out = s.out[:0]
 	if cap(s.out) > maxKeptOut {

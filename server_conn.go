@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser/codec"
@@ -43,15 +44,12 @@ func newServerConn(s *Server) *serverConn {
 // reading is the state of the reader goroutine of a connection.
 type reading struct {
 	reader
+	*desk      // nil while the goroutine waits for a socket
 	generation uint32
 	tick       uint32
-	now        mono.Time // time at the end of the latest step
-	arrived    mono.Time // time at which the whole frames in the buffer had arrived
-	out        []byte    // replies that are not written yet
-	slab       []callContext
-	extras     []callExtras // the same, for requests that need them
-	traces     []heldTrace  // the same, of pieces of few bytes without pointers
-	times      callTimes    // of the call that runs inline
+	now        mono.Time    // time at the end of the latest step
+	arrived    mono.Time    // time at which the whole frames in the buffer had arrived
+	run        execution    // of the call that runs inline
 	current    *callContext // context of the handler that runs inline
 
 	methods   []named
@@ -68,6 +66,34 @@ type reading struct {
 	key       string // of idempotency, of the last request with metadata
 	sockDelay *sockDelay
 	protocol  Protocol // another one that the client speaks, or nil
+}
+
+// desk is what a reader goroutine works with while it handles what it has read: a connection on
+// which nothing arrives has none. It is pooled, so what one connection needed is still in the
+// caches when the next one is read.
+type desk struct {
+	out    []byte // replies that are not written yet
+	slab   []callContext
+	extras []callExtras // the same, for requests that need them
+	traces []heldTrace  // the same, of pieces of few bytes without pointers
+}
+
+var desks = sync.Pool{New: func() any { return new(desk) }}
+
+// takeDesk makes sure that the reader goroutine has a desk.
+func (s *reading) takeDesk() {
+	if s.desk == nil {
+		s.desk = desks.Get().(*desk)
+	}
+}
+
+// Waits gives the desk back, and the buffer of the reader: nothing is left to be handled.
+func (s *reading) Waits() {
+	if d := s.desk; d != nil && len(d.out) == 0 {
+		s.desk = nil
+		desks.Put(d)
+	}
+	s.reader.Waits()
 }
 
 // named is a method under the name that the client has announced.
@@ -112,6 +138,7 @@ func (c *serverConn) serve(s *reading) {
 
 // loop handles frames. lost says that this goroutine no longer owns the reading state.
 func (c *serverConn) loop(s *reading) (err error, lost bool) {
+	s.takeDesk()
 	for {
 		h, body, ok, err := s.next()
 		if err != nil {
@@ -122,7 +149,7 @@ func (c *serverConn) loop(s *reading) (err error, lost bool) {
 				return err, false
 			}
 			s.now = mono.Now()
-			s.arrived, s.times.ended = s.now, s.now
+			s.arrived, s.run.ended = s.now, s.now
 			continue
 		}
 		if h.Type == wire.TypeRequest {
@@ -150,6 +177,7 @@ func (c *serverConn) pause(s *reading) error {
 	} else {
 		err = s.fill()
 	}
+	s.takeDesk()
 	if err == errNoMemory {
 		return c.turnAway(s)
 	}
@@ -164,7 +192,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	if s.requests%placement.SampleEvery == 1 {
 		if s.requests > 1 {
 			s.now = mono.Now()
-			s.times.ended = s.now
+			s.run.ended = s.now
 		}
 		timed = ctx.method.placement.Begin(s.now, s.untimed)
 		s.untimed = 0
@@ -182,14 +210,14 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 			c.exited(s, word, ctx)
 		}
 	}()
-	s.times = callTimes{arrived: s.arrived, began: s.times.ended} // the end of the call before
-	out := c.server.execute(ctx, cd, payload, s.out, &s.times)
+	s.run = execution{arrived: s.arrived, began: s.run.ended} // the end of the call before
+	out := c.server.execute(ctx, cd, payload, s.out, &s.run)
 	returned = true
 	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
 		// Another goroutine reads now, with copies of the data in s. It holds the lock that
 		// finishDetached takes until the copies are made.
 		if timed.Weight > 0 {
-			ctx.method.end(&timed, s.times.end(), true)
+			ctx.method.end(&timed, s.run.end(), true)
 		}
 		c.finishDetached(ctx, out[len(s.out):])
 		s.release()
@@ -199,7 +227,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	s.current = nil
 	ctx.finish()
 	if timed.Weight > 0 {
-		s.now = s.times.end()
+		s.now = s.run.end()
 		ctx.method.end(&timed, s.now, false)
 	}
 	return false, c.flushIfFull(s)
@@ -235,8 +263,9 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, unlisted: old.unlisted, hints: old.hints, lastID: old.lastID, now: mono.Now(), arrived: old.arrived,
 		auths: old.auths, cancels: old.cancels, drained: old.drained, sockDelay: old.sockDelay, turn: old.turn,
 	}
-	s.reader = old.successor()
-	s.out = append(make([]byte, 0, cap(old.out)), old.out...)
+	s.continueFrom(&old.reader, s)
+	s.takeDesk()
+	s.out = append(s.out, old.out...)
 	c.state = s
 	c.openLocked(old.current)
 	m := old.current.method

@@ -89,7 +89,7 @@ func (s *Server) takesKey(m *method, oneway bool) *Error {
 }
 
 // executeOnce executes a call with a key, unless one with the same key was executed before.
-func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []byte, t *callTimes) []byte {
+func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []byte, run *execution) []byte {
 	digest, fault := s.digest(ctx, payload)
 	if fault != nil {
 		return appendRefusal(out, ctx, fault)
@@ -103,12 +103,12 @@ func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []by
 			return appendRefusal(out, ctx, s.keyRefused(err))
 		case e.Ran:
 			s.stats.replayed.Add(1)
-			return s.replay(ctx, e.Frame, out, t)
+			return s.replay(ctx, e.Frame, out, run)
 		case e.First && isRepeated(ctx):
 			s.replies.Settle(e.Call, false, nil)
 			return appendError(out, ctx, errUnknownKey)
 		case e.First:
-			return s.executeFirst(ctx, cd, payload, out, t, e.Call)
+			return s.executeFirst(ctx, cd, payload, out, run, e.Call)
 		}
 		select {
 		case <-e.Call.Done(): // if that one was refused, this one is the first now, or waits for another
@@ -147,14 +147,14 @@ func (s *Server) keyRefused(err error) *Error {
 }
 
 // executeFirst executes the call and stores its answer.
-func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []byte, t *callTimes, r *replycache.Call[*callContext]) (result []byte) {
+func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []byte, run *execution, r *replycache.Call[*callContext]) (result []byte) {
 	var frame []byte
 	defer func() { s.replies.Settle(r, !refused(frame), frame) }()
 	// The error of the call if the handler ends the goroutine.
 	b := errExited.body()
 	frame = ctx.conn.appendError(nil, ctx.id, ctx.method.flags(), &b)
-	t.began = 0 // the call may have waited for another one
-	result = s.execute(ctx, cd, payload, out, t)
+	run.began = 0 // the call may have waited for another one
+	result = s.execute(ctx, cd, payload, out, run)
 	if k := ctx.protocolCall(); k != nil {
 		frame = k.remember()
 		return result
@@ -164,22 +164,22 @@ func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []b
 }
 
 // replay appends the answer that a call with the same key got.
-func (s *Server) replay(ctx *callContext, frame, out []byte, t *callTimes) []byte {
+func (s *Server) replay(ctx *callContext, frame, out []byte, run *execution) []byte {
 	if s.o.observers == nil {
 		return s.appendReplay(ctx, frame, out)
 	}
 	x := observedCalls.Get().(*observedCall)
-	s.observeCall(x, ctx, callTimes{arrived: t.arrived}, 0)
+	s.observeCall(x, ctx, run.arrived, 0, 0)
 	x.info.Replayed = true
 	if fault := s.observeRequest(ctx, 0); fault != nil { // they may refuse this call as any other
 		s.countRefusal(ctx.method, fault)
-		t.ended = s.endObserved(x, fault, 0)
+		run.ended = s.endObserved(x, fault, 0)
 		return appendError(out, ctx, fault)
 	}
 	start := len(out)
 	out = s.appendReplay(ctx, frame, out)
 	info := s.observeReply(ctx, out[start:])
-	t.ended = s.endObserved(x, info.Err, info.Bytes)
+	run.ended = s.endObserved(x, info.Err, info.Bytes)
 	return out
 }
 

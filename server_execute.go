@@ -15,63 +15,72 @@ import (
 //
 // Everything that is not needed while the handler runs is in functions of its own: a handler that
 // waits keeps the stack of its goroutine, which would be twice as large with a frame of 1 KiB
-// here.
+// here. Workers run most calls in runJob, whose frame is still smaller.
 //
-// t has the times that are known, for observers, and gets the end.
-func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, t *callTimes) (result []byte) {
+// run has the times that are known, for observers, and gets the end. On a worker, the reply goes to
+// the buffer of its job.
+func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, run *execution) (result []byte) {
 	if s.o.observers != nil {
-		if x := s.follow(ctx, len(payload)); x != nil {
-			return s.executeObserved(x, ctx, cd, payload, out, t)
+		if x := s.follow(ctx, run.size(payload)); x != nil {
+			return s.executeObserved(x, ctx, cd, payload, out, run)
 		}
-		if ctx.method.measures != nil && t.began == 0 {
-			t.began = mono.Now()
+		if ctx.method.measures != nil && run.began == 0 {
+			run.began = mono.Now()
 		}
 	}
-	phase, fault := panicDecode, errExited
+	run.phase = panicDecode
 	defer func() {
 		if p := recover(); p != nil {
-			fault = s.panicError(ctx, phase, p)
-			result = appendUnfinished(out, ctx, fault)
+			run.fault = s.panicError(ctx, run.phase, p)
+			result = appendUnfinished(out, ctx, run.fault)
 		}
-		if ctx.method.measures != nil && phase != panicDecode { // or else it is reported as refused
-			s.measure(ctx, t, fault, len(payload), len(result)-len(out))
+		if run.measured {
+			s.measure(ctx, run, run.size(payload), len(result)-len(out))
 		}
 	}()
-	var in, reply any
-	if in, fault = s.decodeRequest(ctx, cd, payload); fault != nil {
+	in, fault := s.decodeRequest(ctx, cd, payload, run)
+	if fault != nil {
 		return appendRefusal(out, ctx, fault)
 	}
-	phase, fault = panicRun, errExited
-	ctx.method.calls.Add(ctx.conn.lane, 1)
-	var err error
-	if reply, err = ctx.method.run(ctx, in); err != nil {
-		fault = handlerError(err)
-		return appendFault(out, ctx, fault)
+	run.handle(ctx)
+	reply, err := ctx.method.run(ctx, in)
+	return s.answerWith(ctx, cd, reply, err, out, run)
+}
+
+// answerWith appends the frame that answers a call whose handler has returned.
+func (s *Server) answerWith(ctx *callContext, cd codec.Codec, reply any, err error, out []byte, run *execution) (result []byte) {
+	if run.fault = nil; err != nil {
+		run.fault = handlerError(err)
+		return appendFault(out, ctx, run.fault)
 	}
 	if ctx.oneway {
 		return out
 	}
-	phase = panicEncode
-	result, fault = s.appendReply(ctx, cd, reply, out)
-	if fault != nil {
-		return appendFault(out, ctx, fault)
+	run.phase = panicEncode
+	if result, run.fault = s.appendReply(ctx, cd, reply, run.room(out)); run.fault != nil {
+		return appendFault(out, ctx, run.fault)
 	}
 	return result
 }
 
 // decodeRequest returns the decoded request, or why the call is refused.
-func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte) (in any, fault *Error) {
+func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte, run *execution) (in any, fault *Error) {
 	if k := ctx.protocolCall(); k != nil {
 		return k.request, nil
 	}
+	if run.job != nil && run.job.decoded {
+		return run.job.message, run.job.fault
+	}
 	in = ctx.method.newRequest()
 	if ctx.extras != nil && ctx.extras.packing != nil && !ctx.extras.packing.plain {
-		return in, s.decodePacked(ctx.extras.packing, cd, payload, in)
+		fault = s.decodePacked(ctx.extras.packing, cd, payload, in)
+	} else if err := unmarshalRequest(cd, payload, in); err != nil {
+		fault = undecodable(cd, err)
 	}
-	if err := unmarshalRequest(cd, payload, in); err != nil {
-		return in, undecodable(cd, err)
+	if run.job != nil && !borrows(cd) {
+		run.job.dropRequest()
 	}
-	return in, nil
+	return in, fault
 }
 
 // appendReply appends the frame of a reply, or returns the error that takes its place.
@@ -120,6 +129,16 @@ func unmarshalRequest(cd codec.Codec, payload []byte, in any) error {
 	return cd.Unmarshal(payload, in)
 }
 
+// borrows reports whether a message may refer to the encoded request until the handler has
+// returned.
+func borrows(cd codec.Codec) bool {
+	if _, fresh := cd.(codec.FreshUnmarshaler); fresh {
+		return false
+	}
+	_, borrows := cd.(codec.Borrower)
+	return borrows
+}
+
 func (m *method) flags() wire.Flags {
 	if m.idempotent {
 		return wire.FlagIdempotent
@@ -127,13 +146,25 @@ func (m *method) flags() wire.Flags {
 	return 0
 }
 
-// The phases in which the user's code may panic, and the text of the caller's error.
+// panicPhase is a phase of a call in which the user's code may panic.
+type panicPhase uint8
+
 const (
-	panicRequest = "an observer panicked on the request"
-	panicDecode  = "the codec panicked on the request"
-	panicRun     = "the handler panicked"
-	panicEncode  = "the codec panicked on the reply"
+	panicRequest panicPhase = iota
+	panicDecode
+	panicRun
+	panicEncode
+	panicForward
 )
+
+// panicTexts are the texts of the caller's errors.
+var panicTexts = [...]string{
+	panicRequest: "an observer panicked on the request",
+	panicDecode:  "the codec panicked on the request",
+	panicRun:     "the handler panicked",
+	panicEncode:  "the codec panicked on the reply",
+	panicForward: "the function of anser.Forward panicked",
+}
 
 // appendFault appends the error of a call that ran.
 func appendFault(out []byte, ctx *callContext, e *Error) []byte {
@@ -180,7 +211,7 @@ func (c *calleeHalf) appendError(out []byte, id uint64, flags wire.Flags, b *wir
 
 // panicked turns a panic of the user's code into an error that contains only an id, by which the
 // entry in the server's log is found.
-func (s *Server) panicked(ctx *callContext, out []byte, phase string, p any) []byte {
+func (s *Server) panicked(ctx *callContext, out []byte, phase panicPhase, p any) []byte {
 	return appendUnfinished(out, ctx, s.panicError(ctx, phase, p))
 }
 
@@ -194,7 +225,7 @@ func appendUnfinished(out []byte, ctx *callContext, e *Error) []byte {
 
 // panicError logs a panic of the user's code in one of the phases of a call, and returns the error
 // of the call.
-func (s *Server) panicError(ctx *callContext, phase string, p any) *Error {
+func (s *Server) panicError(ctx *callContext, phase panicPhase, p any) *Error {
 	e := s.logPanic(ctx, phase, p)
 	if phase == panicDecode || phase == panicRequest {
 		e.Outcome, e.RetryAfter = Refused, RetryNever
@@ -203,9 +234,10 @@ func (s *Server) panicError(ctx *callContext, phase string, p any) *Error {
 }
 
 // logPanic logs a panic of the user's code, and returns the error of the call.
-func (s *Server) logPanic(ctx *callContext, phase string, p any) *Error {
+func (s *Server) logPanic(ctx *callContext, phase panicPhase, p any) *Error {
 	s.stats.panics.Add(1)
 	id := rand.Text()[:10]
-	s.log.Error(phase, "method", ctx.method.name, "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	return &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("%s; the server's log has the details under id %s", phase, id)}
+	text := panicTexts[phase]
+	s.log.Error(text, "method", ctx.method.name, "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	return &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("%s; the server's log has the details under id %s", text, id)}
 }

@@ -103,7 +103,7 @@ func (k *forwardedCall) observe(size int) (refused *Error) {
 	}()
 	x := observedCalls.Get().(*observedCall)
 	k.observed = x
-	srv.observeCall(x, k.ctx, callTimes{arrived: k.arrived}, size)
+	srv.observeCall(x, k.ctx, k.arrived, 0, size)
 	if refused = srv.observeRequest(k.ctx, size); refused == nil {
 		k.reported = srv.o.observers.messages && !k.ctx.oneway
 	}
@@ -132,8 +132,6 @@ func (k *forwardedCall) choose(ctx context.Context) (up upstream, method string,
 	}
 	return up, method, nil
 }
-
-const panicForward = "the function of anser.Forward panicked"
 
 // ended tells the function that has chosen where the call goes that it has ended there.
 func (k *forwardedCall) ended() {

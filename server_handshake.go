@@ -44,7 +44,8 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 		c.nc = tc
 	}
 	st := &reading{generation: 1}
-	st.reader = reader{nc: c.nc, buf: make([]byte, idleBuffer), maxFrame: maxHello, progress: &c.progress, memory: &s.memory}
+	st.reader = reader{maxFrame: maxHello, progress: &c.progress, memory: &s.memory}
+	st.init(c.nc, st)
 	c.state = st
 	c.token.Store(uint64(makeReadToken(1, 0)))
 	var err error

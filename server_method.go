@@ -286,6 +286,13 @@ func (s *Server) refuseMethod(err error) error {
 
 // run calls the handler through the interceptors.
 func (m *method) run(ctx context.Context, in any) (any, error) {
+	if m.chain == nil && m.samplers == nil {
+		return m.handle(ctx, in)
+	}
+	return m.runIntercepted(ctx, in)
+}
+
+func (m *method) runIntercepted(ctx context.Context, in any) (any, error) {
 	chain, sampled := m.interceptors()
 	if chain == nil {
 		return m.handle(ctx, in)

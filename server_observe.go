@@ -12,11 +12,40 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// callTimes are the times of a call that runs.
-type callTimes struct {
+// execution is what is known of a call that runs.
+type execution struct {
 	arrived mono.Time // when the request had arrived
 	began   mono.Time // when the call began to run; 0: the clock was not read
 	ended   mono.Time // the end of the call, if observers asked for it; otherwise 0
+	job     *job      // of a call that runs on a worker, or nil
+	phase   panicPhase
+
+	measured bool   // observers are to be told of the call by measure
+	fault    *Error // how the call ends, for them
+}
+
+// handle notes that the handler begins to run.
+//
+//go:noinline
+func (e *execution) handle(ctx *callContext) {
+	e.phase, e.fault, e.measured = panicRun, errExited, ctx.method.measures != nil
+	ctx.method.calls.Add(ctx.conn.lane, 1)
+}
+
+// room returns the buffer for the reply: that of the job, if there is one, and else out.
+func (e *execution) room(out []byte) []byte {
+	if e.job == nil {
+		return out
+	}
+	return e.job.room()
+}
+
+// size returns the bytes of the encoded request.
+func (e *execution) size(payload []byte) int {
+	if e.job != nil && e.job.decoded {
+		return e.job.size
+	}
+	return len(payload)
 }
 
 // observedCall is a call of which observers learn. It is pooled, and not on the stack of the
@@ -71,18 +100,19 @@ func (c *callContext) kind() CallKind {
 // and answer that of the frame of its answer.
 //
 //go:noinline
-func (s *Server) measure(ctx *callContext, t *callTimes, fault *Error, request, answer int) {
+func (s *Server) measure(ctx *callContext, t *execution, request, answer int) {
+	t.measured = false
 	defer s.recoverObserver(ctx.method.name, "an observer panicked at the end of a call")
 	t.ended = mono.Now()
 	reply := 0
-	if fault == nil {
+	if t.fault == nil {
 		if reply = replyBytes(answer); reply > timedCoding {
 			ctx.method.largeReply.Store(true)
 		}
 	}
 	c := Measurement{
 		Duration: max(t.ended.Sub(t.arrived), 0), Queue: max(t.began.Sub(t.arrived), 0), Handle: t.ended.Sub(t.began),
-		RequestBytes: request, ReplyBytes: reply, Attempt: int(ctx.attempt), Err: asError(fault),
+		RequestBytes: request, ReplyBytes: reply, Attempt: int(ctx.attempt), Err: asError(t.fault),
 		Sampled: s.o.observers.trace != nil && ctx.trace != nil && ctx.trace.Flags&1 != 0,
 	}
 	for i := range ctx.method.measures {
@@ -110,7 +140,7 @@ func (s *Server) tellMeasured(ctx *callContext, m *measure, c *Measurement, arri
 }
 
 // observeCall tells the observers that a call begins.
-func (s *Server) observeCall(x *observedCall, ctx *callContext, t callTimes, size int) {
+func (s *Server) observeCall(x *observedCall, ctx *callContext, arrived, began mono.Time, size int) {
 	x.ctx = ctx
 	if !s.o.observers.calls {
 		return
@@ -119,13 +149,13 @@ func (s *Server) observeCall(x *observedCall, ctx *callContext, t callTimes, siz
 		size = k.size
 	}
 	m := ctx.method
-	if x.arrived, x.last = t.arrived, t.began; t.began == 0 {
+	if x.arrived, x.last = arrived, began; began == 0 {
 		x.last = mono.Now()
 	}
 	i := &x.info
-	i.Server, i.Method, i.Stream, i.Oneway, i.Attempt, i.began = true, m.name, ctx.isStream(), ctx.oneway, int(ctx.attempt), t.arrived
+	i.Server, i.Method, i.Stream, i.Oneway, i.Attempt, i.began = true, m.name, ctx.isStream(), ctx.oneway, int(ctx.attempt), arrived
 	i.Forward = ctx.extras != nil && ctx.extras.forwarded != nil
-	i.RequestBytes, i.Queue = size, max(x.last.Sub(t.arrived), 0)
+	i.RequestBytes, i.Queue = size, max(x.last.Sub(arrived), 0)
 	if trace := s.o.observers.trace; trace != nil && !x.traced {
 		c := trace(ctx, ctx.kind(), ctx.inherited())
 		i.Trace, i.Parent = c.Own, c.Parent
@@ -138,9 +168,9 @@ func (s *Server) observeCall(x *observedCall, ctx *callContext, t callTimes, siz
 }
 
 // end returns the end of the call.
-func (t *callTimes) end() mono.Time {
-	if t.ended != 0 {
-		return t.ended
+func (e *execution) end() mono.Time {
+	if e.ended != 0 {
+		return e.ended
 	}
 	return mono.Now()
 }
@@ -199,7 +229,7 @@ func (s *Server) observeRefusal(ctx *callContext, m *method, e *Error) {
 }
 
 // executeObserved is execute for a call that observers follow.
-func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Codec, payload, out []byte, t *callTimes) (result []byte) {
+func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Codec, payload, out []byte, run *execution) (result []byte) {
 	var fault *Error
 	phase, reported, ran := panicRequest, false, false
 	fault, result = errExited, out // unless it returns, as the handler may end its goroutine
@@ -215,15 +245,16 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 		if fault == nil {
 			size = replyBytes(len(result) - len(out))
 		}
-		t.ended = s.endObserved(x, asError(fault), size)
+		run.ended = s.endObserved(x, asError(fault), size)
 	}()
-	s.observeCall(x, ctx, *t, len(payload))
-	if fault = s.observeRequest(ctx, len(payload)); fault != nil {
+	requestSize := run.size(payload)
+	s.observeCall(x, ctx, run.arrived, run.began, requestSize)
+	if fault = s.observeRequest(ctx, requestSize); fault != nil {
 		return appendObserved(out, ctx, fault, false)
 	}
 	phase, reported = panicDecode, s.o.observers.messages && !ctx.oneway
-	in, fault2 := s.decodeRequest(ctx, cd, payload)
-	if len(payload) > timedCoding {
+	in, fault2 := s.decodeRequest(ctx, cd, payload, run)
+	if requestSize > timedCoding {
 		x.info.Decode = x.step()
 	}
 	if fault = fault2; fault != nil {
@@ -244,7 +275,7 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 		return out
 	}
 	phase = panicEncode
-	result, fault = s.appendReply(ctx, cd, reply, out)
+	result, fault = s.appendReply(ctx, cd, reply, run.room(out))
 	if took := x.step(); large {
 		x.info.Encode = took
 	} else {
@@ -291,7 +322,7 @@ func (s *Server) converseObserved(ctx *callContext, st anyStream, first int64, a
 		}
 		s.endObserved(x, asError(fault), 0)
 	}()
-	s.observeCall(x, ctx, callTimes{arrived: arrived}, int(first))
+	s.observeCall(x, ctx, arrived, 0, int(first))
 	if fault = s.observeRequest(ctx, int(first)); fault != nil {
 		return appendObserved(nil, ctx, fault, false)
 	}

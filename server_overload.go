@@ -191,7 +191,7 @@ func (j *job) late(now mono.Time) *Error {
 			return errGone
 		}
 	}
-	if g.tooLate(p, now.Sub(j.arrived)) {
+	if g.tooLate(p, now.Sub(j.run.arrived)) {
 		g.shed[j.ctx.level()].Add(1)
 		return g.late
 	}

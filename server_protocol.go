@@ -332,8 +332,8 @@ func (k *ProtocolCall) Run(message any, respond func(ProtocolReply) error) {
 		return
 	}
 	k.request = message
-	j := jobs.Get().(*job)
-	j.ctx, j.codec, j.arrived, j.held, j.refused = k.ctx, k.codec, k.arrived, k.held, cut
+	j := newJob(k.ctx, k.arrived)
+	j.codec, j.held, j.refused = k.codec, k.held, cut
 	if g := k.ctx.method.limits; g != nil && g.queue != nil && cut == nil {
 		g.queue.enter(j)
 		return

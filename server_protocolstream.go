@@ -180,8 +180,8 @@ func (k *ProtocolCall) RunStream(st ProtocolStream, respond func(ProtocolReply) 
 	if !first {
 		return
 	}
-	j := jobs.Get().(*job)
-	j.ctx, j.arrived, j.held, j.refused = k.ctx, k.arrived, k.held, cut
+	j := newJob(k.ctx, k.arrived)
+	j.held, j.refused = k.held, cut
 	k.conn.conn.server.workers.do(j)
 }
 

@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -244,10 +245,11 @@ func (s *Server) serveProtocol(p Protocol, nc net.Conn, st *reading, c *serverCo
 		leave()
 	}
 	s.mu.Unlock()
-	in := Incoming{Conn: c.nc, Begin: st.buf[st.r:st.w], Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr(), accepted: true}}
+	in := Incoming{Conn: c.nc, Begin: bytes.Clone(st.buf[st.r:st.w]), Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr(), accepted: true}}
 	if sc, ok := c.nc.(secured); ok {
 		in.Peer.TLS = new(sc.ConnectionState())
 	}
+	st.release()
 	defer func() {
 		if fault := recover(); fault != nil {
 			s.protocolPanicked(p, fault)

@@ -55,7 +55,7 @@ func BenchmarkShedding(b *testing.B) {
 			}
 			c.conn.init(nowhere{}, &s.conns, 0)
 			c.peer = wire.DefaultSettings()
-			st := &reading{generation: 1, methods: []named{{method: m}}, now: mono.Now()}
+			st := &reading{desk: new(desk), generation: 1, methods: []named{{method: m}}, now: mono.Now()}
 			st.arrived = st.now - 1000
 			h, err := wire.ParseHeader(frame)
 			if err != nil {

@@ -15,8 +15,7 @@ func (c *calleeHalf) openStream(s *reading, n *named, ctx *callContext, cd codec
 	if refused := c.enterStream(ctx, cd, payload); refused != nil {
 		return c.refuse(s, ctx, refused)
 	}
-	j := jobs.Get().(*job)
-	j.ctx, j.arrived = ctx, s.arrived
+	j := newJob(ctx, s.arrived)
 	if c.auth != nil {
 		c.confirm(n, ctx)
 	}
@@ -89,7 +88,7 @@ func (c *calleeHalf) runStream(ctx *callContext, st *stream, refused *Error, arr
 // converse runs the handler and returns the frame that ends its stream. first is the size in bytes
 // of the message that opened it. A panic of the user's code affects only this stream.
 func (s *Server) converse(ctx *callContext, st anyStream, first int64, arrived mono.Time) (frame []byte) {
-	if o := s.o.observers; o.followCalls() || o.followMessages() {
+	if s.o.observers.follow() {
 		return s.converseObserved(ctx, st, first, arrived)
 	}
 	defer func() {

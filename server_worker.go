@@ -10,15 +10,26 @@ import (
 	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
-// job is a call that does not run on the reader goroutine of its connection. It is pooled.
+// job is a call that does not run on the reader goroutine of its connection. It is pooled. While
+// the handler runs, which may take long, it has no buffer from a pool.
 type job struct {
 	ctx     *callContext
 	codec   codec.Codec
-	payload []byte    // its own, or the end of large
-	large   []byte    // the frame of a large request, from bufpool.GetFrame, or nil
-	out     []byte    // the encoded reply
-	arrived mono.Time // time at which the request had arrived
-	held    int       // bytes that the server's memory counts
+	payload []byte  // of the request; nil: it is decoded
+	copied  *[]byte // the buffer of payload, from scratch, or nil
+	large   []byte  // the same for a large request, from bufpool.GetFrame, or nil
+	reply   *[]byte // the buffer of the reply, from scratch, or nil
+	out     []byte  // what answers the call
+	held    int     // bytes that the server's memory counts
+
+	// Of a request that the reader goroutine has decoded.
+	decoded bool
+	size    int // bytes that it was encoded in; with observers, of any request
+	message any
+	fault   *Error // why it could not be decoded, or nil
+
+	run      execution
+	returned bool // out is complete
 
 	// Of an adaptive limit.
 	granted mono.Time // time at which it got its place
@@ -27,20 +38,60 @@ type job struct {
 
 var jobs = sync.Pool{New: func() any { return new(job) }}
 
+// newJob returns the job of a call whose request had arrived at a time.
+func newJob(ctx *callContext, arrived mono.Time) *job {
+	j := jobs.Get().(*job)
+	j.ctx, j.run.job, j.run.arrived = ctx, j, arrived
+	return j
+}
+
 func putJob(j *job) {
-	if j.large != nil {
-		bufpool.PutFrame(j.large)
-		j.large, j.payload = nil, nil
-	}
-	if cap(j.payload) > maxKeptMessage {
-		j.payload = nil
-	}
-	if cap(j.out) > maxKeptMessage {
-		j.out = nil
+	j.dropRequest()
+	if j.reply != nil {
+		if cap(j.out) > cap(*j.reply) {
+			*j.reply = j.out
+		}
+		putScratch(j.reply)
 	}
 	j.give(j.ctx)
-	j.ctx, j.codec, j.refused = nil, nil, nil
+	*j = job{}
 	jobs.Put(j)
+}
+
+// keepRequest stores the request, which is in the buffer of the connection.
+func (j *job) keepRequest(s *reading, payload []byte) {
+	if j.large = s.takeLarge(); j.large != nil {
+		j.payload = payload
+		return
+	}
+	if borrows(j.codec) { // until the handler has returned: no more than it needs
+		j.payload = codec.AppendInPieces(nil, payload)
+		return
+	}
+	j.copied = scratch.Get().(*[]byte)
+	*j.copied = codec.AppendInPieces((*j.copied)[:0], payload)
+	j.payload = *j.copied
+}
+
+// dropRequest drops the encoded request.
+func (j *job) dropRequest() {
+	if j.large != nil {
+		bufpool.PutFrame(j.large)
+		j.large = nil
+	}
+	if j.copied != nil {
+		putScratch(j.copied)
+		j.copied = nil
+	}
+	j.payload = nil
+}
+
+// room returns the buffer for the reply.
+func (j *job) room() []byte {
+	if j.reply == nil {
+		j.reply = scratch.Get().(*[]byte)
+	}
+	return (*j.reply)[:0]
 }
 
 // give releases the memory that is counted for the job, which belongs to the call ctx.
@@ -127,29 +178,39 @@ func (p *workers) do(j *job) {
 
 func (p *workers) work(j *job) {
 	defer p.wg.Done()
-	own := make(chan *job, 1)
+	var own chan *job // made by the first wait, since most goroutines of a burst never wait
 	for j != nil {
-		if j = j.ctx.conn.runJob(j); j != nil {
+		if next := j.ctx.conn.runJob(j); next != nil {
 			// Waking another worker for it would put that one before every other goroutine that
 			// waits for this processor, and while calls wait there is always one more: the reader
 			// goroutines of the connections would not run for tenths of a second. Now they come
 			// first.
 			runtime.Gosched()
+			j = next
 			continue
 		}
-		p.mu.Lock()
-		if p.closed || p.resting || len(p.idle) >= p.most {
-			p.mu.Unlock()
-			return
-		}
-		p.idle = append(p.idle, own)
-		p.upkeep.Stir()
-		p.mu.Unlock()
-		j = <-own
+		j = p.next(&own)
 	}
 }
 
-// trim ends half of the workers that were not needed since the last trim.
+// next waits for a job on the worker's own channel. It returns nil if the worker ends.
+func (p *workers) next(own *chan *job) *job {
+	p.mu.Lock()
+	if p.closed || p.resting || len(p.idle) >= p.most {
+		p.mu.Unlock()
+		return nil
+	}
+	if *own == nil {
+		*own = make(chan *job, 1)
+	}
+	p.idle = append(p.idle, *own)
+	p.upkeep.Stir()
+	p.mu.Unlock()
+	return <-*own
+}
+
+// trim ends half of the workers that were not needed since the last trim, and reports whether
+// idle ones are left.
 func (p *workers) trim() (left bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,12 +253,11 @@ func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd cod
 	if refused != nil {
 		return c.refuse(s, ctx, refused)
 	}
-	j := jobs.Get().(*job)
-	j.ctx, j.codec, j.arrived, j.held = ctx, cd, s.arrived, held
-	if j.large = s.takeLarge(); j.large != nil {
-		j.payload = payload
-	} else {
-		j.payload = codec.AppendInPieces(j.payload[:0], payload)
+	j := newJob(ctx, s.arrived)
+	j.codec, j.held = cd, held
+	early := c.decodesEarly(j, payload)
+	if !early {
+		j.keepRequest(s, payload)
 	}
 	if c.auth != nil {
 		c.confirm(n, ctx)
@@ -206,8 +266,52 @@ func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd cod
 		g.queue.enter(j)
 		return nil
 	}
+	if early {
+		c.accepted.decodeEarly(s, j, payload)
+		j.decoded, j.size = true, len(payload)
+	}
 	c.server.workers.do(j)
 	return nil
+}
+
+const (
+	manyInFlight = 256     // calls of a server from which on requests are decoded early
+	earlyRequest = 1 << 10 // bytes of the largest request that is
+)
+
+// decodesEarly reports whether the reader goroutine decodes the request, and not the worker.
+//
+// With many calls in flight, their goroutines take most of the memory. A stack that has grown while
+// the request was decoded never shrinks below 4 KiB, even if the handler then waits with a stack of
+// less than 2 KiB. The reader goroutine is not what such a server lacks: where it is, few calls
+// are in flight.
+func (c *calleeHalf) decodesEarly(j *job, payload []byte) bool {
+	if c.server.inFlight.Taken() < manyInFlight || len(payload) > earlyRequest || c.accepted == nil {
+		return false
+	}
+	if g := j.ctx.method.limits; g != nil && g.queue != nil { // it may be refused
+		return false
+	}
+	if x := j.ctx.extras; x != nil && (x.key != "" || x.packing != nil) {
+		return false
+	}
+	return !borrows(j.codec)
+}
+
+// decodeEarly decodes the request of a job. A codec that ends the goroutine, by runtime.Goexit,
+// ends the call, and another goroutine goes on reading.
+func (c *serverConn) decodeEarly(s *reading, j *job, payload []byte) {
+	returned := false
+	defer func() {
+		if p := recover(); p != nil {
+			j.fault = c.server.panicError(j.ctx, panicDecode, p)
+		} else if !returned {
+			c.server.conns.Go(func() { c.serve(s) })
+			c.jobExited(j)
+		}
+	}()
+	j.message, j.fault = c.server.decodeRequest(j.ctx, j.codec, payload, &j.run)
+	returned = true
 }
 
 // take adds a call with a request of size bytes that does not run on the reader goroutine, or
@@ -259,64 +363,149 @@ func (c *calleeHalf) openLocked(ctx *callContext) {
 	c.running.Put(ctx.id, ctx)
 }
 
-// runJob runs a call on a worker, and returns the job that the worker runs next, or nil.
+// runJob runs a call on a worker, and returns the job that the worker runs next, or nil. As in
+// execute, what is not needed while the handler runs is in functions of its own.
 func (c *calleeHalf) runJob(j *job) (next *job) {
-	ctx, arrived, began := j.ctx, j.arrived, mono.Now()
-	refused := j.late(began)
+	if !c.begin(j) {
+		return nil
+	}
+	ended := false
+	defer func() {
+		switch {
+		case ended:
+		case j.returned: // the encoder of another protocol ends the goroutine
+			c.jobExited(j)
+		default:
+			if p := recover(); p != nil {
+				next = c.jobPanicked(j, p)
+			} else {
+				c.jobExited(j)
+			}
+		}
+	}()
+	if request, ok := c.requestOf(j); ok {
+		reply, err := j.ctx.method.run(j.ctx, request)
+		j.out = c.server.answerWith(j.ctx, j.codec, reply, err, nil, &j.run)
+	}
+	next = c.finishJob(j)
+	ended = true
+	return next
+}
+
+// requestOf returns the decoded request of a job. ok is false if the call is not to be run any
+// more, and j.out answers it.
+//
+//go:noinline
+func (c *calleeHalf) requestOf(j *job) (request any, ok bool) {
+	ctx, s := j.ctx, c.server
+	switch {
+	case j.refused != nil:
+		j.out = appendRefusal(nil, ctx, j.refused)
+		return nil, false
+	case ctx.extras != nil && ctx.extras.key != "" && !ctx.method.takesKeys:
+		j.out = s.executeOnce(ctx, j.codec, j.payload, nil, &j.run)
+		return nil, false
+	case s.o.observers != nil:
+		if !j.decoded {
+			j.size = len(j.payload)
+		}
+		if x := s.follow(ctx, j.size); x != nil {
+			j.out = s.executeObserved(x, ctx, j.codec, j.payload, nil, &j.run)
+			return nil, false
+		}
+	}
+	j.run.phase = panicDecode
+	request, fault := s.decodeRequest(ctx, j.codec, j.payload, &j.run)
+	if fault != nil {
+		j.out = appendRefusal(nil, ctx, fault)
+		return nil, false
+	}
+	j.run.handle(ctx)
+	return request, true
+}
+
+// begin prepares a job, and reports whether it is a call. If it is a stream, the handler has run.
+//
+//go:noinline
+func (c *calleeHalf) begin(j *job) (call bool) {
+	now := mono.Now()
+	j.refused = j.late(now)
+	j.run.began = now
+	ctx, refused, arrived := j.ctx, j.refused, j.run.arrived
 	if st := ctx.stream(); st != nil {
 		putJob(j)
 		c.runStream(ctx, st, refused, arrived)
-		return nil
+		return false
 	}
 	if k := ctx.protocolCall(); k != nil && k.stream != nil {
 		putJob(j)
 		c.runForeign(ctx, k.stream, refused, arrived)
-		return nil
+		return false
 	}
-	returned, answered := false, false
-	defer func() {
-		if answered {
-			return
-		}
-		defer func() {
-			if next := ctx.nextWaiting(); next != nil {
-				next.ctx.conn.server.workers.do(next)
-			}
-		}()
-		j.give(ctx)
-		if !returned { // the handler ends the goroutine, by runtime.Goexit, or else the encoder of another protocol
-			c.finishDetached(ctx, appendFault(nil, ctx, errExited))
-		}
-	}()
-	t := callTimes{arrived: arrived, began: began}
-	if refused != nil {
-		j.out = appendRefusal(j.out[:0], ctx, refused)
-	} else {
-		if ctx.extras != nil && ctx.extras.key != "" && !ctx.method.takesKeys {
-			j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0], &t)
-		} else {
-			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0], &t)
-		}
+	return true
+}
+
+// finishJob answers a call, and returns the job that its worker runs next, or nil.
+//
+//go:noinline
+func (c *calleeHalf) finishJob(j *job) (next *job) {
+	ctx := j.ctx
+	if j.run.measured {
+		c.server.measure(ctx, &j.run, j.size, len(j.out))
+	}
+	if j.refused == nil {
 		if m := ctx.method; m.mode == runLearned {
-			m.placement.Note(t.end().Sub(began))
+			m.placement.Note(j.run.end().Sub(j.run.began))
 		}
 		if g := ctx.method.limits; g != nil && g.queue != nil {
-			now := t.end()
+			now := j.run.end()
 			g.queue.Record(&g.class, now.Sub(j.granted), now)
 		}
 	}
-	returned = true
+	j.returned = true
 	if len(j.out) > smallRequest { // until it is in the buffer of the connection
 		c.server.memory.Force(len(j.out))
 		j.held += len(j.out)
 	}
 	c.finishDetached(ctx, j.out)
-	answered = true
 	if len(j.out) > loadBuffer && c.server.memory.Scarce() {
 		c.dropLarge()
 	}
 	putJob(j)
 	return ctx.nextWaiting()
+}
+
+// jobPanicked answers a call in which the user's code panicked, like finishJob.
+func (c *calleeHalf) jobPanicked(j *job, p any) (next *job) {
+	j.run.fault = c.server.panicError(j.ctx, j.run.phase, p)
+	j.out = appendUnfinished(nil, j.ctx, j.run.fault)
+	ended := false
+	defer func() {
+		if !ended {
+			c.jobExited(j)
+		}
+	}()
+	next = c.finishJob(j)
+	ended = true
+	return next
+}
+
+// jobExited ends a job whose goroutine ends by runtime.Goexit, in the handler or in the encoder of
+// another protocol.
+func (c *calleeHalf) jobExited(j *job) {
+	ctx := j.ctx
+	defer func() {
+		if next := ctx.nextWaiting(); next != nil {
+			next.ctx.conn.server.workers.do(next)
+		}
+	}()
+	j.give(ctx)
+	if j.run.measured {
+		c.server.measure(ctx, &j.run, j.size, 0)
+	}
+	if !j.returned {
+		c.finishDetached(ctx, appendFault(nil, ctx, errExited))
+	}
 }
 
 func (c *callContext) expired(now mono.Time) bool { return c.deadline != 0 && now >= c.deadline }

@@ -61,7 +61,7 @@ func (s *Server) settle(own *wire.Settings) {
 func (s *Server) inbound(c *clientConn) inboundCalls {
 	in := &sessionCallee{
 		calleeHalf: calleeHalf{conn: c.conn, server: s, idBit: fromServer, lane: s.lanes.Add(1)},
-		state:      &reading{generation: 1, lastID: fromServer},
+		state:      &reading{desk: new(desk), generation: 1, lastID: fromServer},
 	}
 	if tc, ok := c.nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := tc.ConnectionState()

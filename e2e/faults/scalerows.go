@@ -8,7 +8,7 @@ import (
 // scaleRows are rows with large numbers.
 func scaleRows() []row {
 	return []row{
-		{name: "idle-tcp", fault: "10,000 idle connections", bar: "at most 12 KiB of memory each; less than 2 % of a core", run: idleRow(false, 12), peers: true},
+		{name: "idle-tcp", fault: "10,000 idle connections", bar: "at most 6 KiB of memory each; less than 2 % of a core", run: idleRow(false, 6), peers: true},
 		{name: "idle-tls", fault: "10,000 idle TLS connections", bar: "at most 40 KiB of memory each; less than 2 % of a core", run: idleRow(true, 40), peers: true},
 		{
 			name: "in-flight", fault: "100,000 calls in flight on 100 connections, cancelled all at once", run: inFlight, peers: true,

@@ -1,0 +1,14 @@
+//go:build !unix
+
+package sysconn
+
+import "net"
+
+// Reader is not available on this platform.
+type Reader struct{}
+
+// NewReader returns nil.
+func NewReader(net.Conn, Room) *Reader { return nil }
+
+// Read is never called.
+func (*Reader) Read() (n int, err error) { panic("there is no socket") }

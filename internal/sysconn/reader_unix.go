@@ -1,0 +1,74 @@
+//go:build unix
+
+package sysconn
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// Reader reads a connection, and waits for bytes without a buffer. Not safe for concurrent use.
+type Reader struct {
+	raw  syscall.RawConn
+	to   Room
+	read func(fd uintptr) bool // readOnce, as a value that is created once
+
+	// State of a read.
+	n   int
+	err error
+}
+
+// NewReader returns a Reader into the room, or nil if the connection does not support it, for
+// example with TLS, whose records are read into a buffer of its own.
+func NewReader(nc net.Conn, to Room) *Reader {
+	var c syscall.Conn
+	switch nc := nc.(type) {
+	case *net.TCPConn:
+		c = nc
+	case *net.UnixConn:
+		c = nc
+	default:
+		return nil
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	r := &Reader{raw: raw, to: to}
+	r.read = r.readOnce
+	return r
+}
+
+// Read is like the Read of the connection, but puts the bytes into the room.
+func (r *Reader) Read() (n int, err error) {
+	if err := r.raw.Read(r.read); err != nil {
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			op.Op = "read"
+		}
+		return 0, err
+	}
+	switch {
+	case r.err != nil:
+		return 0, os.NewSyscallError("read", r.err)
+	case r.n == 0:
+		return 0, io.EOF
+	}
+	return r.n, nil
+}
+
+func (r *Reader) readOnce(fd uintptr) (done bool) {
+	for {
+		r.n, r.err = syscall.Read(int(fd), r.to.Free())
+		switch r.err {
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+			r.to.Waits()
+			return false
+		}
+		return true
+	}
+}

@@ -1,0 +1,95 @@
+//go:build unix
+
+package sysconn
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// place is a Room that exists only while bytes are read.
+type place struct {
+	buf   []byte
+	size  int
+	waits chan struct{}
+}
+
+func (p *place) Free() []byte {
+	if p.buf == nil {
+		p.buf = make([]byte, p.size)
+	}
+	return p.buf
+}
+
+func (p *place) Waits() {
+	p.buf = nil
+	select {
+	case p.waits <- struct{}{}:
+	default:
+	}
+}
+
+// A Reader has no buffer while it waits, and sees bytes, the deadline, the end of the peer and its
+// own close as Read of the connection does.
+func TestReader(t *testing.T) {
+	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "s")} {
+		t.Run(network, func(t *testing.T) {
+			l, err := net.Listen(network, address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			out, err := net.Dial(network, l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			in, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			p := &place{size: 4, waits: make(chan struct{}, 1)}
+			r := NewReader(in, p)
+			if r == nil {
+				t.Fatal("no Reader for a socket")
+			}
+			go func() {
+				<-p.waits
+				io.WriteString(out, "abcdef")
+			}()
+			for _, want := range []string{"abcd", "ef"} {
+				n, err := r.Read()
+				if err != nil || string(p.buf[:n]) != want {
+					t.Fatalf("%q, %v, want %q", p.buf[:n], err, want)
+				}
+			}
+			in.SetReadDeadline(time.Unix(1, 0))
+			_, err = r.Read()
+			_, want := in.Read(make([]byte, 1))
+			if !errors.Is(err, os.ErrDeadlineExceeded) || err.Error() != want.Error() {
+				t.Errorf("error: %v, want %v", err, want)
+			}
+			in.SetReadDeadline(time.Time{})
+			out.Close()
+			if n, err := r.Read(); n != 0 || err != io.EOF {
+				t.Errorf("%d bytes, %v at the end", n, err)
+			}
+			in.Close()
+			_, err = r.Read()
+			_, want = in.Read(make([]byte, 1))
+			if !errors.Is(err, net.ErrClosed) || err.Error() != want.Error() {
+				t.Errorf("error: %v, want %v", err, want)
+			}
+		})
+	}
+	pipe, _ := net.Pipe()
+	if NewReader(pipe, new(place)) != nil {
+		t.Error("a Reader for a pipe")
+	}
+}

@@ -1,0 +1,141 @@
+package anser_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/anser-rpc/anser"
+)
+
+// waitArgs is a small message of a codec that decodes with reflection or generated code.
+type waitArgs struct {
+	ID              []byte
+	Account, Amount int64
+}
+
+// A handler that waits keeps a small stack, whatever its request was decoded with, and little else.
+func TestMemoryOfWaitingHandlers(t *testing.T) {
+	const calls = 4000
+	const wait anser.Method[waitArgs, waitArgs] = "Echo.Wait"
+	var running atomic.Int32
+	l := listen(t)
+	s := anser.NewServer(silent)
+	err := wait.Handle(s, func(ctx context.Context, in *waitArgs) (*waitArgs, error) {
+		if len(in.ID) != 16 || in.Amount != 7 {
+			return nil, errors.New("not the request")
+		}
+		running.Add(1)
+		defer running.Add(-1)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, anser.Concurrent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s, l)
+	c := dial(t, l.Addr().String())
+	hold := func(n int) (release func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		in := &waitArgs{ID: make([]byte, 16), Amount: 7}
+		futures := make([]*anser.Future[waitArgs], n)
+		for i := range futures {
+			futures[i] = wait.Go(ctx, c, in)
+		}
+		eventually(t, "all handlers run", func() bool { return running.Load() == int32(n) })
+		return func() {
+			cancel()
+			for _, f := range futures {
+				if _, err := f.Wait(); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			}
+			eventually(t, "all handlers have returned", func() bool { return running.Load() == 0 })
+		}
+	}
+	hold(100)() // what the first calls need, such as connections
+	heapBefore, stacksBefore := heap(), stacks()
+	release := hold(calls)
+	heapEach, stackEach := float64(heap()-heapBefore)/calls, float64(stacks()-stacksBefore)/calls
+	release()
+	most := 3.0 * 1024 // with 2 KiB each, and more where the allocator needed it
+	if raced {
+		most = 8.5 * 1024
+	}
+	t.Logf("%.0f bytes of stack, %.0f of the heap on both sides", stackEach, heapEach)
+	if stackEach > most {
+		t.Errorf("%.0f bytes of stack for each call, want at most %.0f", stackEach, most)
+	}
+	if heapEach > 3<<10 {
+		t.Errorf("%.0f bytes of the heap for each call, on both sides", heapEach)
+	}
+}
+
+// moody is a message whose decoder does what the message says.
+type moody struct{ what string }
+
+func (s *moody) MarshalBinary() ([]byte, error) { return []byte(s.what), nil }
+
+func (s *moody) UnmarshalBinary(b []byte) error {
+	switch s.what = string(b); s.what {
+	case "fail":
+		return errors.New("no")
+	case "panic":
+		panic("no")
+	case "exit":
+		runtime.Goexit()
+	}
+	return nil
+}
+
+// With many calls in flight, requests are decoded elsewhere, with the same results.
+func TestEarlyDecoding(t *testing.T) {
+	const (
+		say  anser.Method[moody, moody]   = "Echo.Moody"
+		wait anser.Method[[]byte, []byte] = "Echo.Wait"
+	)
+	l := listen(t)
+	s := anser.NewServer(silent)
+	say.Handle(s, func(_ context.Context, in *moody) (*moody, error) { return in, nil }, anser.Concurrent())
+	wait.Handle(s, func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, anser.Concurrent())
+	run(t, s, l)
+	c := dial(t, l.Addr().String(), anser.Conns(1))
+	id := regexp.MustCompile("id [A-Z0-9]+")
+	results := func() (list []string) {
+		for _, what := range []string{"hello", "fail", "panic", "exit", "after"} {
+			out, err := say.Call(t.Context(), c, &moody{what})
+			if err != nil {
+				list = append(list, id.ReplaceAllString(err.Error(), "id")+", "+anser.OutcomeOf(err).String())
+			} else {
+				list = append(list, out.what)
+			}
+		}
+		return list
+	}
+	want := results()
+	ctx, cancel := context.WithCancel(t.Context())
+	futures := make([]*anser.Future[[]byte], 300)
+	for i := range futures {
+		futures[i] = wait.Go(ctx, c, new([]byte))
+	}
+	eventually(t, "they are in flight", func() bool { return s.Stats().InFlight >= int64(len(futures)) })
+	got := results()
+	cancel()
+	for _, f := range futures {
+		f.Wait()
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("%q with many calls in flight, want %q", got[i], want[i])
+		}
+	}
+	if want[0] != "hello" || want[4] != "after" {
+		t.Errorf("results: %q", want)
+	}
+}
