@@ -67,8 +67,8 @@ func (c *callContext) kind() CallKind {
 	return CallKind{Server: true, Method: c.method.name, Stream: c.isStream(), Oneway: c.oneway}
 }
 
-// measure tells the observers of a call that they do not follow. request is the size of its message,
-// and answer that of the frame of its answer.
+// measure tells the observers of a call that they do not follow. request is the size of its
+// message, and answer that of the frame of its answer.
 //
 //go:noinline
 func (s *Server) measure(ctx *callContext, t *callTimes, fault *Error, request, answer int) {

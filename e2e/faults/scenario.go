@@ -128,9 +128,9 @@ func (c *cluster) choose(s *scenario, o *observation) error {
 	return nil
 }
 
-// measureOpen returns the capacity of the machine for calls that become due one by one. most is what
-// callers reach that make one call after the other: these come in groups, so that a wake-up or a
-// write serves several. The load has a third of that for a while, and the capacity is the rate at
+// measureOpen returns the capacity of the machine for calls that become due one by one. most is
+// what callers reach that make one call after the other: these come in groups, so that a wake-up or
+// a write serves several. The load has a third of that for a while, and the capacity is the rate at
 // which the processors would have nothing left to do.
 func (c *cluster) measureOpen(callers int, most float64) (float64, error) {
 	rate := most / 3
