@@ -137,18 +137,13 @@ func (c *cluster) measureOpen(callers int, most float64) (float64, error) {
 	if err := c.begin(loadOptions{Callers: callers, Rate: rate}); err != nil {
 		return 0, err
 	}
-	all, idle := ticks()
-	if err := c.sleep(min(c.o.phase(), measuring)); err != nil {
+	busy, err := busyDuring(func() error { return c.sleep(min(c.o.phase(), measuring)) })
+	if err != nil {
 		return 0, err
 	}
-	all2, idle2 := ticks()
 	if _, _, err := c.end(); err != nil {
 		return 0, err
 	}
-	if all2 == all { // this system does not say
-		return most, nil
-	}
-	busy := 1 - float64(idle2-idle)/float64(all2-all)
 	return min(most, rate/max(busy, 1./3)), nil
 }
 
