@@ -153,8 +153,8 @@ func (c *Client) tellBegan(f *followedCall) {
 	f.ctx = c.o.observers.callBegan(f.ctx, &f.by.info)
 }
 
-// followLate makes observers learn of a call that is not measured after all, since its first attempt
-// was not the last.
+// followLate makes observers learn of a call that is not measured after all, since its first
+// attempt was not the last.
 //
 //go:noinline
 func (c *Client) followLate(x *callState) {

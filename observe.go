@@ -42,10 +42,11 @@ type Observer struct {
 	// request came over Anser's protocol with neither a trace context nor metadata: there is no
 	// memory for it then. Only the first observer with the function is asked.
 	Trace func(ctx context.Context, k CallKind, inherited Trace) TraceChoice
-	// Measure returns the function that measures the calls of a method, or nil. A side calls it when
-	// it learns of the method, and calls the function at the end of each ordinary call of it, on
-	// the goroutine of the call. For such a call CallBegan is not called, and CallEnded only if the
-	// function returns true. All other calls are followed from their beginning and not measured.
+	// Measure returns the function that measures the calls of a method, or nil. A side calls it
+	// when it learns of the method, and calls the function at the end of each ordinary call of it,
+	// on the goroutine of the call. For such a call CallBegan is not called, and CallEnded only if
+	// the function returns true. All other calls are followed from their beginning and not
+	// measured.
 	//
 	// An ordinary call is unary, came over Anser's protocol, has a reply, and has no idempotency
 	// key. On a client it also succeeds at the first attempt, and has neither interceptors nor a

@@ -153,7 +153,7 @@ func TestMoreOfMeasuredCalls(t *testing.T) {
 	})
 }
 
-// Beside an observer that follows calls, all calls are followed.
+// If one observer follows calls, all calls are followed.
 func TestMeasuredBesideFollowed(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		atServer, atClient := new(notes), new(notes)

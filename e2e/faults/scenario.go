@@ -128,27 +128,22 @@ func (c *cluster) choose(s *scenario, o *observation) error {
 	return nil
 }
 
-// measureOpen returns the capacity of the machine for calls that become due one by one. most is what
-// callers reach that make one call after the other: these come in groups, so that a wake-up or a
-// write serves several. The load has a third of that for a while, and the capacity is the rate at
+// measureOpen returns the capacity of the machine for calls that become due one by one. most is
+// what callers reach that make one call after the other: these come in groups, so that a wake-up or
+// a write serves several. The load has a third of that for a while, and the capacity is the rate at
 // which the processors would have nothing left to do.
 func (c *cluster) measureOpen(callers int, most float64) (float64, error) {
 	rate := most / 3
 	if err := c.begin(loadOptions{Callers: callers, Rate: rate}); err != nil {
 		return 0, err
 	}
-	all, idle := ticks()
-	if err := c.sleep(min(c.o.phase(), measuring)); err != nil {
+	busy, err := busyDuring(func() error { return c.sleep(min(c.o.phase(), measuring)) })
+	if err != nil {
 		return 0, err
 	}
-	all2, idle2 := ticks()
 	if _, _, err := c.end(); err != nil {
 		return 0, err
 	}
-	if all2 == all { // this system does not say
-		return most, nil
-	}
-	busy := 1 - float64(idle2-idle)/float64(all2-all)
 	return min(most, rate/max(busy, 1./3)), nil
 }
 

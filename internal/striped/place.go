@@ -6,8 +6,8 @@ import (
 )
 
 // Place returns a number that is nearly always the same on one processor and different from those
-// of the others, for callers that have nothing of their own to choose a stripe by. It costs about 10
-// ns.
+// of the others, for callers that have nothing of their own to choose a stripe by. It costs about
+// 10 ns.
 func Place() uint32 {
 	p := places.Get().(*place)
 	n := p.number

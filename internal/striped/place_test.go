@@ -6,7 +6,7 @@ import (
 	"github.com/anser-rpc/anser/internal/striped"
 )
 
-// A caller that nobody disturbs keeps its place. (A pool of the race detector drops some.)
+// A caller that runs alone keeps its place. (A pool of the race detector drops some.)
 func TestPlace(t *testing.T) {
 	same, last := 0, striped.Place()
 	for range 1000 {

@@ -13,9 +13,10 @@ import (
 
 const sampled = byte(trace.FlagsSampled)
 
-// trace decides about a call: whether it is recorded, and with which ids. A call is followed if more
-// is sent along with it than the ids, and on a server if it is recorded, since the handler finds the
-// span in its context. At a client nobody does, so the span is made when the call has ended.
+// trace decides about a call: whether it is recorded, and with which ids. A call is followed if
+// more is sent along with it than the ids, and on a server if it is recorded, since the handler
+// finds the span in its context. At a client nothing looks for it, so it is made when the call has
+// ended.
 func (o *Exporter) trace(ctx context.Context, k anser.CallKind, inherited anser.Trace) (t anser.TraceChoice) {
 	parent, spans := spanOf(ctx)
 	if !spans {

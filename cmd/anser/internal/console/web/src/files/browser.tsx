@@ -1,6 +1,6 @@
 // The files of a service: a folder that it serves, with its parts.
 import { useEffect, useState } from "react";
-import { type Instance, query } from "../api";
+import { type InstancePage, query } from "../api";
 import { bytes, clock } from "../format";
 import { Dialog, Outcome, Reason, Why, useDoing, useMay } from "../operate/common";
 import { href, setQuery, useRoute } from "../route";
@@ -52,7 +52,7 @@ export function FilesPage({ service }: { service: string }) {
 	const { query: q } = useRoute();
 	const instance = q.get("instance") ?? "";
 	const { data, error, again } = useApi<{ instance: string; folders: Served[] }>(`files/${encodeURIComponent(service)}${query({ instance })}`, false);
-	const instances = useApi<Instance[]>("instances" + query({ service }), false);
+	const instances = useApi<InstancePage>("instances" + query({ service, limit: 1000 }), false);
 	const name = q.get("name") ?? data?.folders[0]?.name ?? "";
 	const folder = data?.folders.find((f) => f.name === name);
 	const place = { service, name, path: q.get("path") ?? "", instance };
@@ -64,7 +64,7 @@ export function FilesPage({ service }: { service: string }) {
 				<label className="inline"><span className="dim">{t.instance}</span>
 					<select value={instance} onChange={(e) => setQuery({ instance: e.target.value })}>
 						<option value="">{t.firstInstance(instance ? "" : data?.instance ?? "")}</option>
-						{[...new Set([...(instances.data ?? []).map((i) => i.id), instance])].filter(Boolean).sort().map((id) => <option key={id} value={id}>{id}</option>)}
+						{[...new Set([...(instances.data?.instances ?? []).map((i) => i.id), instance])].filter(Boolean).sort().map((id) => <option key={id} value={id}>{id}</option>)}
 					</select>
 				</label>
 				{data && data.folders.length > 1 ? (
