@@ -286,7 +286,7 @@ const (
 // less than 2 KiB. The reader goroutine is not what such a server lacks: where it is, few calls
 // are in flight.
 func (c *calleeHalf) decodesEarly(j *job, payload []byte) bool {
-	if c.server.inFlight.Taken() < manyInFlight || len(payload) > earlyRequest || c.accepted == nil {
+	if c.server.inFlight.Estimate(c.lane) < manyInFlight || len(payload) > earlyRequest || c.accepted == nil {
 		return false
 	}
 	if g := j.ctx.method.limits; g != nil && g.queue != nil { // it may be refused

@@ -96,6 +96,11 @@ func (l *Limit) Taken() (n int64) {
 	return n
 }
 
+// Estimate returns about how many places are taken, from part i alone: it reads what Take writes.
+func (l *Limit) Estimate(i uint32) int64 {
+	return int64(taken(l.part(i).word.Load())) * int64(len(l.parts))
+}
+
 // takeMore takes a place of a part that has none left.
 func (l *Limit) takeMore(p *part) bool {
 	l.mu.Lock()

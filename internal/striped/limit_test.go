@@ -137,3 +137,22 @@ func TestLimitRefusesNoneInVain(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// What one part has tells about all of them.
+func TestEstimate(t *testing.T) {
+	for _, parts := range []int{1, 2, 16} {
+		l := newLimit(1000, parts)
+		for i := range 320 {
+			l.Take(uint32(i))
+		}
+		for i := range parts {
+			if n := l.Estimate(uint32(i)); n != 320 {
+				t.Errorf("about %d places are taken by part %d of %d, want 320", n, i, parts)
+			}
+		}
+		l.Give(0)
+		if n := l.Estimate(0); n != int64(320-parts) {
+			t.Errorf("about %d places are taken after part 0 of %d gave one back, want %d", n, parts, 320-parts)
+		}
+	}
+}
