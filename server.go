@@ -25,6 +25,7 @@ import (
 	"github.com/anser-rpc/anser/internal/stranger"
 	"github.com/anser-rpc/anser/internal/striped"
 	"github.com/anser-rpc/anser/internal/upkeep"
+	"github.com/anser-rpc/anser/internal/workers"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -50,7 +51,7 @@ type Server struct {
 	streams    atomic.Int64    // streams among them
 	handshakes *handshakes.Places
 	monitor    monitor
-	workers    workerPools
+	workers    workers.Pools[job]
 	gate       *waitQueue  // the adaptive limit's queue for all methods together, or nil
 	queues     atomic.Bool // a method limits how long its calls may wait
 	stats      stats
@@ -139,7 +140,7 @@ func NewServer(opts ...ServerOption) *Server {
 	s.addresses.Store(&s.o.addresses)
 	parts := striped.Stripes()
 	s.inFlight.Init(s.o.maxInFlight, parts)
-	s.workers = newWorkerPools(parts, &s.duties)
+	s.workers = workers.New(parts, (*job).execute, &s.duties)
 	s.o.observers.made(s)
 	return s
 }
@@ -231,7 +232,7 @@ func (s *Server) beginTendingLocked() {
 		due = mono.Now()
 	}
 	s.upkeep.Add(&s.duties, due, s.tend)
-	s.workers.rest(false)
+	s.workers.Rest(false)
 }
 
 // accept starts the goroutine of a new connection. check says that the protection of this
@@ -304,7 +305,7 @@ func (s *Server) restLocked() {
 	}
 	s.tended = false
 	s.upkeep.Remove(&s.duties)
-	s.workers.rest(true)
+	s.workers.Rest(true)
 }
 
 func (s *Server) checkEmptyLocked() {
@@ -340,7 +341,7 @@ func (s *Server) tend(now, _ mono.Time) (due mono.Time) {
 	}
 	active := s.orphans.tend(now, changed)
 	active = s.replies.Tick(now) || active
-	active = s.workers.trim() || active
+	active = s.workers.Trim() || active
 	if active || s.o.authorizer != nil {
 		return now.Add(upkeep.Interval)
 	}

@@ -15,7 +15,7 @@ import (
 //
 // Everything that is not needed while the handler runs is in functions of its own: a handler that
 // waits keeps the stack of its goroutine, which would be twice as large with a frame of 1 KiB
-// here. Workers run most calls in runJob, whose frame is still smaller.
+// here. Workers run most calls in job.execute, whose frame is still smaller.
 //
 // run has the times that are known, for observers, and gets the end. On a worker, the reply goes to
 // the buffer of its job.

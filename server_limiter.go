@@ -42,7 +42,7 @@ func (q *waitQueue) enter(j *job) {
 // Admit makes a worker run the job, which has a place.
 func (j *job) Admit(now mono.Time) {
 	j.place(now)
-	j.ctx.conn.server.workers.do(j)
+	j.start()
 }
 
 // place records that the job has a place.
@@ -59,7 +59,7 @@ func (j *job) Refuse(why limiter.Reason) {
 	if why == limiter.Full {
 		j.refused = limits.queue.full.Load()
 	}
-	j.ctx.conn.server.workers.do(j)
+	j.start()
 }
 
 // nextJob returns a waiting job, for the worker that calls it after Release, or nil.

@@ -20,7 +20,7 @@ type execution struct {
 	job     *job      // of a call that runs on a worker, or nil
 	phase   panicPhase
 
-	measured bool   // observers are to be told of the call by measure
+	measured bool   // measure reports the call to observers
 	fault    *Error // how the call ends, for them
 }
 

@@ -338,7 +338,7 @@ func (k *ProtocolCall) Run(message any, respond func(ProtocolReply) error) {
 		g.queue.enter(j)
 		return
 	}
-	k.conn.conn.server.workers.do(j)
+	j.start()
 }
 
 // begin records that the call ends, with the function that gets the reply, and reports whether it

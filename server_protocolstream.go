@@ -182,7 +182,7 @@ func (k *ProtocolCall) RunStream(st ProtocolStream, respond func(ProtocolReply) 
 	}
 	j := newJob(k.ctx, k.arrived)
 	j.held, j.refused = k.held, cut
-	k.conn.conn.server.workers.do(j)
+	j.start()
 }
 
 // misuse refuses a call that the protocol runs with the wrong function.

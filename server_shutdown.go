@@ -149,7 +149,7 @@ func (s *Server) finish() <-chan struct{} {
 		defer close(ended)
 		s.conns.Wait() // the monitor must still run: it frees a reader that is stuck in a handler
 		s.monitor.close()
-		s.workers.close()
+		s.workers.Close()
 	}()
 	s.reportEnd.Do(func() { s.o.observers.ended(s) })
 	return ended

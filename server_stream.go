@@ -19,7 +19,7 @@ func (c *calleeHalf) openStream(s *reading, n *named, ctx *callContext, cd codec
 	if c.auth != nil {
 		c.confirm(n, ctx)
 	}
-	c.server.workers.do(j)
+	j.start()
 	return nil
 }
 

@@ -57,7 +57,7 @@ func Now() Usage {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
-		idle := bytes.Contains(stack, []byte("anser.(*workers).work(")) && !bytes.Contains(stack, []byte("anser.(*serverConn).runJob("))
+		idle := bytes.Contains(stack, []byte("internal/workers.(*pool[...]).work(")) && !bytes.Contains(stack, []byte("anser.(*job).execute("))
 		if !idle && !bytes.Contains(stack, []byte("testing.tRunner(")) {
 			u.Goroutines++
 		}

@@ -1,13 +1,11 @@
 package anser
 
 import (
-	"runtime"
 	"sync"
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/bufpool"
 	"github.com/anser-rpc/anser/internal/mono"
-	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
 // job is a call that does not run on the reader goroutine of its connection. It is pooled. While
@@ -102,151 +100,6 @@ func (j *job) give(ctx *callContext) {
 	}
 }
 
-// workerPools are the workers of a server, in as many pools as there are processors: with one, two
-// locked sections of each call would be the same for all of them. The lane of a connection chooses
-// its pool.
-type workerPools []struct {
-	workers
-	_ [64]byte
-}
-
-// newWorkerPools returns n pools, a power of 2, whose maintenance is a part of upkeep.
-func newWorkerPools(n int, upkeep *upkeep.Task) workerPools {
-	all := make(workerPools, n)
-	for i := range all {
-		all[i].upkeep, all[i].most = upkeep, max(maxIdleWorkers/n, 1)
-	}
-	return all
-}
-
-// do makes a worker run the job; it does not wait.
-func (all workerPools) do(j *job) { all[int(j.ctx.conn.lane)&(len(all)-1)].do(j) }
-
-// trim ends some of the workers that were not needed lately, and reports whether idle ones are
-// left.
-func (all workerPools) trim() (left bool) {
-	for i := range all {
-		left = all[i].trim() || left
-	}
-	return left
-}
-
-// rest sets whether trim is no longer called. If so, workers end instead of becoming idle.
-func (all workerPools) rest(yes bool) {
-	for i := range all {
-		all[i].rest(yes)
-	}
-}
-
-// close ends the idle workers and waits for the others.
-func (all workerPools) close() {
-	for i := range all {
-		all[i].close()
-	}
-}
-
-// workers runs jobs on goroutines that are reused. The last one that became idle is the first to
-// be used: its stack has grown already and is in the cache.
-type workers struct {
-	most int // that may be idle
-
-	mu      sync.Mutex // guards the fields below
-	idle    []chan *job
-	least   int          // fewest idle ones since the last trim
-	upkeep  *upkeep.Task // trims while there are idle ones; or nil
-	closed  bool
-	resting bool
-	wg      sync.WaitGroup
-}
-
-const maxIdleWorkers = 1024 // of a server
-
-func (p *workers) do(j *job) {
-	p.mu.Lock()
-	if n := len(p.idle); n > 0 {
-		w := p.idle[n-1]
-		p.idle = p.idle[:n-1]
-		p.least = min(p.least, n-1)
-		p.mu.Unlock()
-		w <- j
-		return
-	}
-	p.wg.Add(1)
-	p.mu.Unlock()
-	go p.work(j)
-}
-
-func (p *workers) work(j *job) {
-	defer p.wg.Done()
-	var own chan *job // made by the first wait, since most goroutines of a burst never wait
-	for j != nil {
-		if next := j.ctx.conn.runJob(j); next != nil {
-			// Waking another worker for it would put that one before every other goroutine that
-			// waits for this processor, and while calls wait there is always one more: the reader
-			// goroutines of the connections would not run for tenths of a second. Now they come
-			// first.
-			runtime.Gosched()
-			j = next
-			continue
-		}
-		j = p.next(&own)
-	}
-}
-
-// next waits for a job on the worker's own channel. It returns nil if the worker ends.
-func (p *workers) next(own *chan *job) *job {
-	p.mu.Lock()
-	if p.closed || p.resting || len(p.idle) >= p.most {
-		p.mu.Unlock()
-		return nil
-	}
-	if *own == nil {
-		*own = make(chan *job, 1)
-	}
-	p.idle = append(p.idle, *own)
-	p.upkeep.Stir()
-	p.mu.Unlock()
-	return <-*own
-}
-
-// trim ends half of the workers that were not needed since the last trim, and reports whether
-// idle ones are left.
-func (p *workers) trim() (left bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := (min(p.least, len(p.idle)) + 1) / 2
-	for _, w := range p.idle[:n] {
-		w <- nil
-	}
-	p.idle = append(p.idle[:0], p.idle[n:]...)
-	p.least = len(p.idle)
-	return p.least > 0
-}
-
-func (p *workers) rest(yes bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.resting = yes
-	if yes {
-		p.endIdleLocked()
-	}
-}
-
-func (p *workers) endIdleLocked() {
-	for _, w := range p.idle {
-		w <- nil
-	}
-	p.idle, p.least = nil, 0
-}
-
-func (p *workers) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.endIdleLocked()
-	p.mu.Unlock()
-	p.wg.Wait()
-}
-
 // handToWorker makes a worker run the call.
 func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
 	held, refused := c.take(ctx, len(payload))
@@ -270,7 +123,7 @@ func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd cod
 		c.accepted.decodeEarly(s, j, payload)
 		j.decoded, j.size = true, len(payload)
 	}
-	c.server.workers.do(j)
+	j.start()
 	return nil
 }
 
@@ -363,9 +216,16 @@ func (c *calleeHalf) openLocked(ctx *callContext) {
 	c.running.Put(ctx.id, ctx)
 }
 
-// runJob runs a call on a worker, and returns the job that the worker runs next, or nil. As in
-// execute, what is not needed while the handler runs is in functions of its own.
-func (c *calleeHalf) runJob(j *job) (next *job) {
+// start makes a worker execute the job. It does not wait.
+func (j *job) start() {
+	c := j.ctx.conn
+	c.server.workers.Do(c.lane, j)
+}
+
+// execute runs a call on a worker, and returns the job that the worker executes next, or nil. As in
+// [Server.execute], what is not needed while the handler runs is in functions of its own.
+func (j *job) execute() (next *job) {
+	c := j.ctx.conn
 	if !c.begin(j) {
 		return nil
 	}
@@ -496,7 +356,7 @@ func (c *calleeHalf) jobExited(j *job) {
 	ctx := j.ctx
 	defer func() {
 		if next := ctx.nextWaiting(); next != nil {
-			next.ctx.conn.server.workers.do(next)
+			next.start()
 		}
 	}()
 	j.give(ctx)
