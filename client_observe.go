@@ -46,19 +46,18 @@ func (c *Client) callBegan(ctx context.Context, method string, kind callKind) *f
 	info := &f.by.info
 	info.Method, info.Target, info.began = method, c.observed, f.began
 	info.Stream, info.Oneway, info.Forward = kind.stream, kind.oneway, kind.forward
-	c.observeBegin(f)
+	if c.o.observers.trace != nil {
+		var t tracedCall
+		c.chooseTrace(ctx, CallKind{Method: method, Target: c.observed, Stream: kind.stream, Oneway: kind.oneway}, &t)
+		f.by.take(&t)
+	}
+	c.tellBegan(f)
 	return f
 }
 
-func (c *Client) observeBegin(f *followedCall) {
-	defer c.recoverObserver(f.by.info.Method)
-	info := &f.by.info
-	if trace := c.o.observers.trace; trace != nil {
-		f.by.found, _ = TraceFrom(f.ctx)
-		chosen := trace(f.ctx, CallKind{Method: info.Method, Target: c.observed, Stream: info.Stream, Oneway: info.Oneway}, f.by.found)
-		info.Trace, info.Parent = chosen.Own, chosen.Parent
-	}
-	f.ctx = c.o.observers.callBegan(f.ctx, info)
+// take makes the trace context that was chosen that of the record.
+func (by *answer) take(t *tracedCall) {
+	by.info.Trace, by.info.Parent, by.found = t.own, t.parent, t.found
 }
 
 // callEnded tells the observers that a call has ended. It is the last use of f.
@@ -123,7 +122,7 @@ func (c *Client) observe(ctx context.Context, x *callState, k *call, name string
 		if c.o.observers.trace == nil {
 			break
 		}
-		if !c.chooseTrace(ctx, &k.chosen, name) {
+		if !c.chooseTrace(ctx, CallKind{Method: name, Target: c.observed}, &k.chosen) {
 			k.traced = &k.chosen
 			break
 		}
@@ -139,11 +138,14 @@ func (c *Client) observe(ctx context.Context, x *callState, k *call, name string
 	return ctx
 }
 
-func (c *Client) chooseTrace(ctx context.Context, t *tracedCall, name string) (follow bool) {
-	defer c.recoverObserver(name)
-	t.own, t.parent = Trace{}, Trace{}
-	t.found, _ = TraceFrom(ctx)
-	chosen := c.o.observers.trace(ctx, CallKind{Method: name, Target: c.observed}, t.found)
+// chooseTrace asks the observer of traces about a call, and reports whether the call must be
+// followed.
+func (c *Client) chooseTrace(ctx context.Context, kind CallKind, t *tracedCall) (follow bool) {
+	defer c.recoverObserver(kind.Method)
+	if *t = (tracedCall{}); ctx != context.Background() {
+		t.found, _ = TraceFrom(ctx)
+	}
+	chosen := c.o.observers.trace(ctx, kind, t.found)
 	t.own, t.parent = chosen.Own, chosen.Parent
 	return chosen.Follow
 }
@@ -168,8 +170,8 @@ func (c *Client) lateRecord(k *call, name string) *followedCall {
 	f.began = k.opened
 	info := &f.by.info
 	info.Method, info.Target, info.began = name, c.observed, f.began
-	if t := &k.chosen; c.o.observers.trace != nil {
-		info.Trace, info.Parent, f.by.found = t.own, t.parent, t.found
+	if c.o.observers.trace != nil {
+		f.by.take(&k.chosen)
 	}
 	return f
 }

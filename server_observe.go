@@ -72,24 +72,23 @@ func (s *Server) follow(ctx *callContext, size int) *observedCall {
 	case w.messages || w.calls && (w.follows || ctx.oneway || size > timedCoding || m.largeReply.Load() || ctx.extras != nil && (ctx.extras.key != "" || ctx.extras.protocol != nil)):
 		return observedCalls.Get().(*observedCall)
 	case w.trace != nil:
-		return s.chooseTrace(ctx)
+		var c TraceChoice
+		if s.chooseTrace(ctx, &c); c.Follow || isTrace(&c.Parent) && c.Parent.TraceID != c.Own.TraceID { // only the id of a span is kept
+			x := observedCalls.Get().(*observedCall)
+			x.info.Trace, x.info.Parent, x.traced = c.Own, c.Parent, true
+			return x
+		}
 	}
 	return nil
 }
 
-// chooseTrace chooses the trace context of an ordinary call, and returns a record if the call must
-// be followed.
-func (s *Server) chooseTrace(ctx *callContext) (x *observedCall) {
+// chooseTrace asks the observer of traces about a call, and keeps the trace context that it chose.
+func (s *Server) chooseTrace(ctx *callContext, c *TraceChoice) {
 	defer s.recoverObserver(ctx.method.name, "an observer panicked on the trace of a call")
-	c := s.o.observers.trace(ctx, ctx.kind(), ctx.inherited())
-	if c.Follow || isTrace(&c.Parent) && c.Parent.TraceID != c.Own.TraceID { // only the id of a span is kept
-		x = observedCalls.Get().(*observedCall)
-		x.info.Trace, x.info.Parent, x.traced = c.Own, c.Parent, true
-	}
+	*c = s.o.observers.trace(ctx, ctx.kind(), ctx.inherited())
 	if isTrace(&c.Own) {
 		ctx.keepTrace(&c.Own, &c.Parent)
 	}
-	return x
 }
 
 func (c *callContext) kind() CallKind {
@@ -156,12 +155,10 @@ func (s *Server) observeCall(x *observedCall, ctx *callContext, arrived, began m
 	i.Server, i.Method, i.Stream, i.Oneway, i.Attempt, i.began = true, m.name, ctx.isStream(), ctx.oneway, int(ctx.attempt), arrived
 	i.Forward = ctx.extras != nil && ctx.extras.forwarded != nil
 	i.RequestBytes, i.Queue = size, max(x.last.Sub(arrived), 0)
-	if trace := s.o.observers.trace; trace != nil && !x.traced {
-		c := trace(ctx, ctx.kind(), ctx.inherited())
+	if s.o.observers.trace != nil && !x.traced {
+		var c TraceChoice
+		s.chooseTrace(ctx, &c)
 		i.Trace, i.Parent = c.Own, c.Parent
-		if isTrace(&i.Trace) {
-			ctx.keepTrace(&i.Trace, &i.Parent)
-		}
 	}
 	x.ctx = s.o.observers.callBegan(ctx, i)
 	x.follow = true

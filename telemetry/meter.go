@@ -295,19 +295,19 @@ func (m *Meter) measure(k anser.CallKind) func(context.Context, anser.Measuremen
 
 // measured counts a call, and reports whether a record of it may be wanted.
 func (m *Meter) measured(ctx context.Context, of *method, server bool, c *anser.Measurement) bool {
-	_, worst, slow := m.count(ctx, of, server, true, c)
+	_, worst, slow := m.count(ctx, anser.Trace{}, of, server, true, c)
 	return c.Err != nil || worst || slow || m.taps.Load() != nil
 }
 
 // count counts a call in a stripe, and reports whether it is the slowest of its method, and whether
-// it is a slow one, which only timed calls can be.
-func (m *Meter) count(ctx context.Context, of *method, server, timed bool, c *anser.Measurement) (at int, worst, slow bool) {
+// it is a slow one, which only timed calls can be. own is the trace context of the call, if known.
+func (m *Meter) count(ctx context.Context, own anser.Trace, of *method, server, timed bool, c *anser.Measurement) (at int, worst, slow bool) {
 	s, at := of.with(codeOf(c.Err), m.stripes), m.place()
 	first := s.times.record(c.Duration, at, rand.Uint32())
 	of.count(server, c, at)
 	worst, slow = of.slowest.beats(c.Duration), timed && m.isSlow(c.Duration)
 	if first || worst || slow {
-		s.example(ctx, c.Duration)
+		s.example(ctx, own, c.Duration)
 	}
 	return at, worst, slow
 }
@@ -324,10 +324,14 @@ func codeOf(err error) anser.Code {
 	return anser.CodeOf(err)
 }
 
-// example keeps a call as the exemplar if its trace is recorded.
-func (s *series) example(ctx context.Context, took time.Duration) {
-	if t, ok := anser.TraceFrom(ctx); ok && t.Flags&1 != 0 {
-		s.exemplar.Store(&Exemplar{t.TraceID, t.SpanID, took, time.Now()})
+// example keeps a call as the exemplar if its trace is recorded. Without an observer that chooses
+// trace contexts, that of the call is the one of its context.
+func (s *series) example(ctx context.Context, own anser.Trace, took time.Duration) {
+	if own.TraceID == [16]byte{} {
+		own, _ = anser.TraceFrom(ctx)
+	}
+	if own.Flags&1 != 0 {
+		s.exemplar.Store(&Exemplar{own.TraceID, own.SpanID, took, time.Now()})
 	}
 }
 
@@ -338,7 +342,7 @@ func (m *Meter) ended(ctx context.Context, c *anser.CallInfo) {
 		m.endMeasured(ctx, of, c)
 		return
 	}
-	at, worst, slow := m.count(ctx, of, c.Server, !c.Stream, &anser.Measurement{
+	at, worst, slow := m.count(ctx, c.Trace, of, c.Server, !c.Stream, &anser.Measurement{
 		Duration: c.Duration, Queue: c.Queue, Handle: c.Handle, RequestBytes: c.RequestBytes, ReplyBytes: c.ReplyBytes, Attempt: c.Attempt, Err: c.Err,
 	})
 	if c.Server && !isRefused(c.Err) {
@@ -354,7 +358,7 @@ func (m *Meter) endMeasured(ctx context.Context, of *method, c *anser.CallInfo) 
 	code := codeOf(c.Err)
 	worst, slow := of.slowest.isWorst(c.Duration), m.isSlow(c.Duration)
 	if worst || slow || c.Err != nil {
-		of.with(code, m.stripes).example(ctx, c.Duration)
+		of.with(code, m.stripes).example(ctx, c.Trace, c.Duration)
 	}
 	m.keep(ctx, c, code, of, worst, slow)
 }

@@ -20,12 +20,13 @@ func (drop) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return
 func (drop) Shutdown(context.Context) error                             { return nil }
 
 // BenchmarkCalls makes calls over loopback from 1,000 callers: without an observer, measured, and
-// with traces besides, of which the share is recorded.
+// with traces besides, of which the share is recorded, at last with spans of the SDK.
 func BenchmarkCalls(b *testing.B) {
-	traced := func(share float64) anser.Option {
-		p := sdktrace.NewTracerProvider(otel.Sampler(nil), otel.IDs(), sdktrace.WithBatcher(drop{}))
+	traced := func(share float64, more ...otel.Option) anser.Option {
+		spans := sdktrace.NewBatchSpanProcessor(drop{})
+		p := sdktrace.NewTracerProvider(otel.Sampler(nil), otel.IDs(), sdktrace.WithSpanProcessor(spans))
 		b.Cleanup(func() { p.Shutdown(context.Background()) })
-		o, err := otel.New(otel.Traces(p), otel.Ratio(share), otel.Tail(time.Second))
+		o, err := otel.New(append([]otel.Option{otel.Traces(p), otel.Direct(spans), otel.Ratio(share), otel.Tail(time.Second)}, more...)...)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -34,7 +35,7 @@ func BenchmarkCalls(b *testing.B) {
 	for _, tt := range []struct {
 		name string
 		opt  anser.Option
-	}{{"without", silent}, {"measured", telemetry.New().Option()}, {"traced0", traced(0)}, {"traced1", traced(0.01)}} {
+	}{{"without", silent}, {"measured", telemetry.New().Option()}, {"traced0", traced(0)}, {"traced1", traced(0.01)}, {"SDK1", traced(0.01, otel.Direct())}} {
 		b.Run(tt.name, func(b *testing.B) {
 			s := anser.NewServer(silent, tt.opt)
 			anser.Handle(s, "Echo.Say", func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil })

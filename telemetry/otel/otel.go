@@ -1,8 +1,9 @@
 // Package otel exports the calls of servers and clients to OpenTelemetry: spans, metrics, and the
 // ids of traces in logs, by the semantic conventions for RPC.
 //
-//	traces := sdktrace.NewTracerProvider(otel.Sampler(nil), otel.IDs(), sdktrace.WithBatcher(exporter))
-//	o, err := otel.New(otel.Traces(traces), otel.Ratio(0.01), otel.Tail(100*time.Millisecond))
+//	spans := sdktrace.NewBatchSpanProcessor(exporter)
+//	traces := sdktrace.NewTracerProvider(otel.Sampler(nil), otel.IDs(), sdktrace.WithSpanProcessor(spans))
+//	o, err := otel.New(otel.Traces(traces), otel.Direct(spans), otel.Ratio(0.01), otel.Tail(100*time.Millisecond))
 //	metrics := metric.NewMeterProvider(metric.WithReader(
 //		metric.NewPeriodicReader(metricExporter, metric.WithProducer(o.Producer()))))
 //	s := anser.NewServer(o.Option())
@@ -20,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/anser-rpc/anser"
@@ -36,7 +38,7 @@ func Traces(p trace.TracerProvider) Option {
 		if p == nil {
 			return errors.New("otel.Traces: the provider is nil")
 		}
-		o.tracer = p.Tracer(scope)
+		o.provider, o.tracer = p, p.Tracer(scope)
 		return nil
 	}
 }
@@ -101,12 +103,15 @@ type Exporter struct {
 	measures anser.Observer // of the meter
 	began    time.Time
 
-	tracer trace.Tracer  // nil: no spans
-	below  uint64        // a trace is recorded if the lower 63 bits of its id are below
-	slow   time.Duration // from which on a call is recorded at its end; 0: no call is, not even if it failed
-	tail   pace
-	serves atomic.Bool                      // a server has the option
-	target atomic.Pointer[targetAttributes] // the latest one of a client's span
+	provider trace.TracerProvider // nil: no spans
+	tracer   trace.Tracer
+	direct   []sdktrace.SpanProcessor
+	origin   atomic.Pointer[origin] // of direct spans; nil: not known yet
+	below    uint64                 // a trace is recorded if the lower 63 bits of its id are below
+	slow     time.Duration          // from which on a call is recorded at its end; 0: no call is, not even if it failed
+	tail     pace
+	serves   atomic.Bool                      // a server has the option
+	target   atomic.Pointer[targetAttributes] // the latest one of a client's span
 }
 
 // New returns an exporter, or an error if an option is not valid.

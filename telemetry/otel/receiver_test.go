@@ -88,6 +88,10 @@ func (r *receiver) take(w http.ResponseWriter, q *http.Request, in, out proto.Me
 	w.Write(answer)
 }
 
+// ways are options with which the exporter makes spans itself, or has the SDK make them. The tests
+// whose exporters have neither use the first.
+var ways = map[string][]otel.Option{"direct": nil, "SDK": {otel.Direct()}}
+
 // export is an exporter with a provider that sends to the receiver.
 type export struct {
 	*otel.Exporter
@@ -102,9 +106,10 @@ func newExport(t *testing.T, opts ...otel.Option) *export {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := sdktrace.NewTracerProvider(otel.Sampler(nil), otel.IDs(), sdktrace.WithBatcher(exporter))
+	spans := sdktrace.NewBatchSpanProcessor(exporter)
+	p := sdktrace.NewTracerProvider(otel.Sampler(nil), otel.IDs(), sdktrace.WithSpanProcessor(spans))
 	t.Cleanup(func() { p.Shutdown(context.Background()) })
-	o, err := otel.New(append([]otel.Option{otel.Traces(p)}, opts...)...)
+	o, err := otel.New(append([]otel.Option{otel.Traces(p), otel.Direct(spans)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,25 +18,26 @@ const sampled = byte(trace.FlagsSampled)
 // finds the span in its context. At a client nothing looks for it, so it is made when the call has
 // ended.
 func (o *Exporter) trace(ctx context.Context, k anser.CallKind, inherited anser.Trace) (t anser.TraceChoice) {
-	parent, spans := spanOf(ctx)
-	if !spans {
-		parent = inherited
-	}
 	own := &t.Own
-	switch {
-	case !isTrace(&parent):
-		own.TraceID = newTraceID()
+	if t.Parent = inherited; ctx != context.Background() {
+		if span, ok := spanOf(ctx); ok {
+			t.Parent = span
+		}
+	}
+	switch parent := &t.Parent; {
+	case !isTrace(parent):
+		setIDs(own)
 		// A handler without a trace belongs to a call that its server decided not to record.
 		if inHandler := !k.Server && o.serves.Load() && isServed(ctx); !inHandler && o.chooses(own) {
 			own.Flags = sampled
 		}
 	case k.Server && k.Oneway: // a trace of its own, with a link
-		own.TraceID, own.Flags = newTraceID(), parent.Flags&sampled
+		setIDs(own)
+		own.Flags = parent.Flags & sampled
 	default:
-		own.TraceID, own.Flags = parent.TraceID, parent.Flags
+		own.TraceID, own.SpanID, own.Flags = parent.TraceID, newSpanID(), parent.Flags
 	}
-	own.SpanID = newSpanID()
-	t.Parent, t.Follow = parent, k.Server && own.Flags&sampled != 0 || carriesMore(ctx, k.Server)
+	t.Follow = k.Server && own.Flags&sampled != 0 || carriesMore(ctx, k.Server)
 	return t
 }
 
@@ -51,15 +52,12 @@ var noSpan = trace.SpanFromContext(context.Background())
 
 // spanOf returns the span that the context is in.
 func spanOf(ctx context.Context) (t anser.Trace, ok bool) {
-	if ctx == context.Background() {
-		return t, false
-	}
 	span := trace.SpanFromContext(ctx)
 	if span == noSpan {
 		return t, false
 	}
-	s := span.SpanContext()
-	return anser.Trace{TraceID: s.TraceID(), SpanID: s.SpanID(), Flags: byte(s.TraceFlags())}, s.IsValid()
+	t = idsOf(span)
+	return t, isTrace(&t)
 }
 
 // isServed reports whether the context is that of a handler.
@@ -70,10 +68,17 @@ func isServed(ctx context.Context) bool {
 
 func isTrace(t *anser.Trace) bool { return t.TraceID != [16]byte{} && t.SpanID != [8]byte{} }
 
-func newTraceID() (id [16]byte) {
-	binary.BigEndian.PutUint64(id[:8], rand.Uint64())
-	binary.BigEndian.PutUint64(id[8:], rand.Uint64()|1) // never 0
-	return id
+// prefix is the first half of the ids of all traces that begin in this process. Samplers look at
+// the second half.
+var prefix = rand.Uint64()
+
+// setIDs chooses the ids of a trace that begins and of its first span. They come from one random
+// number, as every call needs them.
+func setIDs(t *anser.Trace) {
+	random := rand.Uint64()
+	binary.BigEndian.PutUint64(t.TraceID[:8], prefix)
+	binary.BigEndian.PutUint64(t.TraceID[8:], random|1) // never 0
+	binary.BigEndian.PutUint64(t.SpanID[:], random*0x9e3779b97f4a7c15|1)
 }
 
 func newSpanID() (id [8]byte) {
@@ -85,6 +90,7 @@ func newSpanID() (id [8]byte) {
 // the context in which it is found is also that of the span's children.
 type wish struct {
 	ids     anser.Trace
+	heard   bool // by the sampler of [Sampler]
 	granted bool
 }
 
@@ -111,9 +117,15 @@ func Sampler(root sdktrace.Sampler) sdktrace.TracerProviderOption {
 type sampler struct{ rest sdktrace.Sampler }
 
 func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
-	parent := trace.SpanContextFromContext(p.ParentContext)
+	span := trace.SpanFromContext(p.ParentContext)
+	if l, ok := span.(*live); ok { // for other parents the SDK counts
+		l.record.children.Add(1)
+	}
+	parent := span.SpanContext()
+	w := wishOf(p.ParentContext)
 	switch {
-	case wishOf(p.ParentContext) != nil:
+	case w != nil:
+		w.heard = true
 		return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample, Tracestate: parent.TraceState()}
 	case !parent.IsValid() && isServed(p.ParentContext):
 		if t, _ := anser.TraceFrom(p.ParentContext); t.Flags&sampled == 0 {
@@ -136,7 +148,9 @@ func (generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	if w := wishOf(ctx); w != nil {
 		return w.ids.TraceID, w.ids.SpanID
 	}
-	return newTraceID(), newSpanID()
+	var t anser.Trace
+	setIDs(&t)
+	return t.TraceID, t.SpanID
 }
 
 func (generator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {

@@ -29,7 +29,7 @@ func newMemory(t *testing.T, opts ...otel.Option) *memory {
 	t.Helper()
 	spans := tracetest.NewSpanRecorder()
 	p := sdktrace.NewTracerProvider(otel.Sampler(nil), otel.IDs(), sdktrace.WithSpanProcessor(spans))
-	o, err := otel.New(append([]otel.Option{otel.Traces(p)}, opts...)...)
+	o, err := otel.New(append([]otel.Option{otel.Traces(p), otel.Direct(spans)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,31 +126,34 @@ func TestRatio(t *testing.T) {
 
 // A call follows its parent: a span of the SDK, or a trace context of Anser.
 func TestParent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(t, otel.Ratio(0))
-		c := chain(t, m, func(ctx context.Context) error { return nil })
-		ctx, span := m.provider.Tracer("test").Start(t.Context(), "job")
-		do(ctx, c)
+	for _, way := range ways {
+		synctest.Test(t, func(t *testing.T) { testParent(t, newMemory(t, append(way, otel.Ratio(0))...)) })
+	}
+}
+
+func testParent(t *testing.T, m *memory) {
+	c := chain(t, m, func(ctx context.Context) error { return nil })
+	ctx, span := m.provider.Tracer("test").Start(t.Context(), "job")
+	do(ctx, c)
+	synctest.Wait()
+	spans := m.take()
+	if len(spans) != 6 {
+		t.Fatalf("%d spans below a span", len(spans))
+	}
+	for _, s := range spans {
+		if s.SpanContext().TraceID() != span.SpanContext().TraceID() {
+			t.Error("a span is in another trace")
+		}
+	}
+	span.End()
+	m.take()
+	for flags, want := range map[byte]int{0: 0, 1: 6} {
+		do(anser.WithTrace(t.Context(), anser.Trace{TraceID: [16]byte{1}, SpanID: [8]byte{2}, Flags: flags}), c)
 		synctest.Wait()
-		spans := m.take()
-		if len(spans) != 6 {
-			t.Fatalf("%d spans below a span", len(spans))
+		if got := m.take(); len(got) != want {
+			t.Errorf("%d spans with the flags %d, want %d", len(got), flags, want)
 		}
-		for _, s := range spans {
-			if s.SpanContext().TraceID() != span.SpanContext().TraceID() {
-				t.Error("a span is in another trace")
-			}
-		}
-		span.End()
-		m.take()
-		for flags, want := range map[byte]int{0: 0, 1: 6} {
-			do(anser.WithTrace(t.Context(), anser.Trace{TraceID: [16]byte{1}, SpanID: [8]byte{2}, Flags: flags}), c)
-			synctest.Wait()
-			if got := m.take(); len(got) != want {
-				t.Errorf("%d spans with the flags %d, want %d", len(got), flags, want)
-			}
-		}
-	})
+	}
 }
 
 // What else a handler records follows its call.
@@ -178,45 +181,50 @@ func TestSpansOfHandler(t *testing.T) {
 
 // A slow or failed call is recorded at all of its calls, each below its caller.
 func TestTail(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(t, otel.Ratio(0), otel.Tail(100*time.Millisecond))
-		var takes atomic.Int64
-		var fails atomic.Bool
-		c := chain(t, m, func(ctx context.Context) error {
-			time.Sleep(time.Duration(takes.Load()))
-			if fails.Load() {
-				return anser.Errorf(anser.FailedPrecondition, "no")
-			}
-			return nil
+	for _, way := range ways {
+		synctest.Test(t, func(t *testing.T) {
+			testTail(t, newMemory(t, append(way, otel.Ratio(0), otel.Tail(100*time.Millisecond))...))
 		})
-		do(t.Context(), c)
-		synctest.Wait()
-		if n := len(m.take()); n != 0 {
-			t.Errorf("%d spans of a call that was neither slow nor failed", n)
+	}
+}
+
+func testTail(t *testing.T, m *memory) {
+	var takes atomic.Int64
+	var fails atomic.Bool
+	c := chain(t, m, func(ctx context.Context) error {
+		time.Sleep(time.Duration(takes.Load()))
+		if fails.Load() {
+			return anser.Errorf(anser.FailedPrecondition, "no")
 		}
-		takes.Store(int64(time.Second))
-		do(t.Context(), c)
-		synctest.Wait()
-		spans := m.take()
-		expectChain(t, spans, 6)
-		for _, s := range spans {
-			if d := s.EndTime().Sub(s.StartTime()); d != time.Second {
-				t.Errorf("a span took %v", d)
-			}
-		}
-		takes.Store(0)
-		fails.Store(true)
-		do(t.Context(), c)
-		synctest.Wait()
-		expectChain(t, m.take(), 6)
-		for _, method := range m.Meter().Snapshot().Methods {
-			for _, s := range method.Codes {
-				if s.Code == anser.FailedPrecondition && s.Exemplar == nil {
-					t.Errorf("no exemplar of %s", method.Name)
-				}
-			}
-		}
+		return nil
 	})
+	do(t.Context(), c)
+	synctest.Wait()
+	if n := len(m.take()); n != 0 {
+		t.Errorf("%d spans of a call that was neither slow nor failed", n)
+	}
+	takes.Store(int64(time.Second))
+	do(t.Context(), c)
+	synctest.Wait()
+	spans := m.take()
+	expectChain(t, spans, 6)
+	for _, s := range spans {
+		if d := s.EndTime().Sub(s.StartTime()); d != time.Second {
+			t.Errorf("a span took %v", d)
+		}
+	}
+	takes.Store(0)
+	fails.Store(true)
+	do(t.Context(), c)
+	synctest.Wait()
+	expectChain(t, m.take(), 6)
+	for _, method := range m.Meter().Snapshot().Methods {
+		for _, s := range method.Codes {
+			if s.Code == anser.FailedPrecondition && s.Exemplar == nil {
+				t.Errorf("no exemplar of %s", method.Name)
+			}
+		}
+	}
 }
 
 // A server records calls that it refuses, below their caller if it knows it.
@@ -302,7 +310,7 @@ func TestAllocations(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
-	for _, opt := range []otel.Option{nil, otel.Traces(nil), otel.Ratio(-1), otel.Ratio(2), otel.Tail(-1), otel.TailRate(0), otel.Meter(nil)} {
+	for _, opt := range []otel.Option{nil, otel.Traces(nil), otel.Ratio(-1), otel.Ratio(2), otel.Tail(-1), otel.TailRate(0), otel.Meter(nil), otel.Direct(ended{}, nil)} {
 		if o, err := otel.New(opt); err == nil || o != nil {
 			t.Error("no error")
 		}

@@ -2,6 +2,7 @@ package otel
 
 import (
 	"context"
+	"net"
 	"sync"
 	"time"
 
@@ -11,17 +12,6 @@ import (
 
 	"github.com/anser-rpc/anser"
 )
-
-// liveKey is the key of the context of a recorded call for its span. Observers and handlers may
-// have put other spans into the context in between.
-type liveKey struct{}
-
-// live is the span of a call that has not ended, and the id that was chosen for it. A context may
-// have that of the call around it.
-type live struct {
-	span trace.Span
-	id   [8]byte
-}
 
 // callBegan starts the span of a call that is recorded, and passes on what goes along with traces.
 func (o *Exporter) callBegan(ctx context.Context, c *anser.CallInfo) context.Context {
@@ -43,15 +33,23 @@ func (o *Exporter) beginSpan(ctx context.Context, c *anser.CallInfo) context.Con
 	if c.Server {
 		ctx = receive(ctx)
 	}
-	ctx, span := o.begin(ctx, c)
-	ctx = context.WithValue(ctx, liveKey{}, &live{span, c.Trace.SpanID})
-	// The ids of the span are the exporter's, unless its provider was made without the option IDs.
-	s := span.SpanContext()
-	ctx = anser.WithTrace(ctx, anser.Trace{TraceID: s.TraceID(), SpanID: s.SpanID(), Flags: byte(s.TraceFlags())})
+	if from := o.originOf(); from != nil {
+		ctx = o.beginDirect(ctx, from, c)
+	} else {
+		var span trace.Span
+		ctx, span = o.begin(ctx, c, c.Began())
+		// The ids of the span are the exporter's, unless its provider was made without the option IDs.
+		ctx = &live{Context: anser.WithTrace(ctx, idsOf(span)), id: c.Trace.SpanID, made: span}
+	}
 	if !c.Server {
 		ctx = send(ctx)
 	}
 	return ctx
+}
+
+func idsOf(span trace.Span) anser.Trace {
+	s := span.SpanContext()
+	return anser.Trace{TraceID: s.TraceID(), SpanID: s.SpanID(), Flags: byte(s.TraceFlags())}
 }
 
 // measure returns what measures the calls of a method: the meter does. A call that is recorded, or
@@ -65,7 +63,7 @@ func (o *Exporter) measure(k anser.CallKind) func(context.Context, anser.Measure
 }
 
 // callEnded ends the span of a call, or records one if the call turned out to deserve it. The meter
-// learns of the call after that, with the trace context for its exemplars.
+// learns of the call with the ids of the span, for its exemplars.
 func (o *Exporter) callEnded(ctx context.Context, c *anser.CallInfo) {
 	if c.Trace.Flags&sampled == 0 && !o.deserves(c) {
 		o.measures.CallEnded(ctx, c)
@@ -76,12 +74,24 @@ func (o *Exporter) callEnded(ctx context.Context, c *anser.CallInfo) {
 
 //go:noinline
 func (o *Exporter) endSpan(ctx context.Context, c *anser.CallInfo) {
-	own := *c
-	if l, _ := ctx.Value(liveKey{}).(*live); l != nil && l.id == c.Trace.SpanID {
-		o.finish(l.span, c)
-	} else {
-		ctx = o.recordLate(ctx, &own) // which has ids of its own if c has none
+	l, _ := ctx.Value(liveKey{}).(*live)
+	if l == nil || l.id != c.Trace.SpanID {
+		o.recordLate(ctx, c)
+		return
 	}
+	if span := l.end(c); span != nil {
+		o.finish(span, c)
+		o.count(ctx, c, idsOf(span))
+		return
+	}
+	o.measures.CallEnded(ctx, &l.record.call)
+	l.record.deliver()
+}
+
+// count lets the meter learn of a call with the ids of its span.
+func (o *Exporter) count(ctx context.Context, c *anser.CallInfo, ids anser.Trace) {
+	own := *c
+	own.Trace = ids
 	o.measures.CallEnded(ctx, &own)
 }
 
@@ -93,30 +103,42 @@ func (o *Exporter) deserves(c *anser.CallInfo) bool {
 	return o.tail.admits(time.Now())
 }
 
-// recordLate records the span of a call that has ended, and returns the context with its trace.
-func (o *Exporter) recordLate(ctx context.Context, c *anser.CallInfo) context.Context {
+// recordLate records the span of a call that has ended.
+func (o *Exporter) recordLate(ctx context.Context, c *anser.CallInfo) {
 	if !isTrace(&c.Trace) { // a server refused the call, or had no memory for its trace
 		inherited, _ := anser.TraceFrom(ctx)
 		t := o.trace(ctx, anser.CallKind{Server: c.Server, Method: c.Method, Target: c.Target, Stream: c.Stream, Oneway: c.Oneway}, inherited)
-		c.Trace, c.Parent = t.Own, t.Parent
+		own := *c
+		own.Trace, own.Parent = t.Own, t.Parent
+		c = &own
 	}
+	if from := o.originOf(); from != nil {
+		s := o.newDirect(ctx, from, c, true)
+		o.measures.CallEnded(ctx, &s.call)
+		s.deliver()
+		return
+	}
+	o.count(ctx, c, o.makeLate(ctx, c))
+}
+
+// makeLate has the provider make the span of a call that has ended, and returns the ids of the span.
+func (o *Exporter) makeLate(ctx context.Context, c *anser.CallInfo) anser.Trace {
 	room := rooms.Get().(*[]attribute.KeyValue)
-	attrs := o.appendBegin((*room)[:0], ctx, c)
-	if c.Trace.Flags&sampled == 0 {
-		c.Trace.Flags |= sampled
-		attrs = append(attrs, KeyTail.Bool(true))
-	}
+	attrs := o.appendBegin((*room)[:0], c, peerOf(ctx, c))
+	attrs = appendFlag(attrs, KeyTail, c.Trace.Flags&sampled == 0)
 	attrs = appendEnd(attrs, c)
 	began := c.Began()
 	_, span := o.start(ctx, c, began, attrs)
 	giveRoom(room, attrs)
 	o.end(span, c, began.Add(c.Duration))
-	s := span.SpanContext()
-	return anser.WithTrace(ctx, anser.Trace{TraceID: s.TraceID(), SpanID: s.SpanID(), Flags: byte(s.TraceFlags())})
+	return idsOf(span)
 }
 
 // rooms are for the attributes of a span, which the SDK copies.
-var rooms = sync.Pool{New: func() any { return new(make([]attribute.KeyValue, 0, 24)) }}
+var rooms = sync.Pool{New: func() any { return new(make([]attribute.KeyValue, 0, maxAttributes)) }}
+
+// maxAttributes is the number of attributes for which a span has room at first.
+const maxAttributes = 24
 
 func giveRoom(room *[]attribute.KeyValue, attrs []attribute.KeyValue) {
 	clear(attrs)
@@ -125,37 +147,52 @@ func giveRoom(room *[]attribute.KeyValue, attrs []attribute.KeyValue) {
 }
 
 // begin starts the span of a call that begins.
-func (o *Exporter) begin(ctx context.Context, c *anser.CallInfo) (context.Context, trace.Span) {
+func (o *Exporter) begin(ctx context.Context, c *anser.CallInfo, began time.Time) (context.Context, trace.Span) {
 	room := rooms.Get().(*[]attribute.KeyValue)
-	attrs := o.appendBegin((*room)[:0], ctx, c)
+	attrs := o.appendBegin((*room)[:0], c, peerOf(ctx, c))
 	defer giveRoom(room, attrs)
-	return o.start(ctx, c, c.Began(), attrs)
+	return o.start(ctx, c, began, attrs)
+}
+
+// peerOf returns the address of the caller of a server, or nil.
+func peerOf(ctx context.Context, c *anser.CallInfo) net.Addr {
+	if !c.Server {
+		return nil
+	}
+	p, _ := anser.PeerFrom(ctx)
+	return p.Addr
 }
 
 // appendBegin appends the attributes that are known when a call begins.
-func (o *Exporter) appendBegin(attrs []attribute.KeyValue, ctx context.Context, c *anser.CallInfo) []attribute.KeyValue {
+func (o *Exporter) appendBegin(attrs []attribute.KeyValue, c *anser.CallInfo, peer net.Addr) []attribute.KeyValue {
 	attrs = append(attrs, KeySystem.String(system), KeyMethod.String(MethodOf(c.Method)))
-	if c.Server {
-		if p, ok := anser.PeerFrom(ctx); ok && p.Addr != nil {
-			attrs = appendPeer(attrs, p.Addr.String())
-		}
-	} else {
+	if !c.Server {
 		attrs = o.appendTarget(attrs, c.Target)
+	} else if peer != nil {
+		attrs = appendPeer(attrs, peer.String())
 	}
 	attrs = appendFlag(attrs, KeyStream, c.Stream)
 	attrs = appendFlag(attrs, KeyOneway, c.Oneway)
 	return appendFlag(attrs, KeyForward, c.Forward)
 }
 
+// isDetached reports whether the span of a call begins a trace, with a link to the caller: the
+// caller does not wait for the call, which is not part of its time.
+func isDetached(c *anser.CallInfo) bool { return c.Server && c.Oneway }
+
+func kindOf(c *anser.CallInfo) trace.SpanKind {
+	if c.Server {
+		return trace.SpanKindServer
+	}
+	return trace.SpanKindClient
+}
+
 // start starts the span of a call.
 func (o *Exporter) start(ctx context.Context, c *anser.CallInfo, began time.Time, attrs []attribute.KeyValue) (context.Context, trace.Span) {
-	opts := append(make([]trace.SpanStartOption, 0, 4), trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attrs...))
-	if c.Server {
-		opts[1] = trace.WithSpanKind(trace.SpanKindServer)
-	}
+	opts := append(make([]trace.SpanStartOption, 0, 4), trace.WithTimestamp(began), trace.WithSpanKind(kindOf(c)), trace.WithAttributes(attrs...))
 	parent := parentContext(ctx, &c.Parent)
 	switch {
-	case c.Server && c.Oneway: // the caller does not wait, so the call is not part of its time
+	case isDetached(c):
 		if parent.IsValid() {
 			opts = append(opts, trace.WithLinks(trace.Link{SpanContext: parent}))
 		}
@@ -166,6 +203,7 @@ func (o *Exporter) start(ctx context.Context, c *anser.CallInfo, began time.Time
 	w := &wish{ids: c.Trace}
 	ctx, span := o.tracer.Start(context.WithValue(ctx, wishKey{}, w), MethodOf(c.Method), opts...)
 	w.granted = true
+	o.learn(span, w)
 	return ctx, span
 }
 
@@ -203,7 +241,9 @@ func (o *Exporter) end(span trace.Span, c *anser.CallInfo, ended time.Time) {
 	if code := anser.CodeOf(c.Err); isError(code, c.Server) {
 		span.SetStatus(codes.Error, code.String())
 	}
-	addAttempts(span, c, ended)
+	eachAttempt(c, ended, func(at time.Time, attrs []attribute.KeyValue) {
+		span.AddEvent(AttemptEvent, trace.WithTimestamp(at), trace.WithAttributes(attrs...))
+	})
 	span.End(trace.WithTimestamp(ended))
 }
 
@@ -256,9 +296,9 @@ func appendSize(attrs []attribute.KeyValue, key attribute.Key, n int) []attribut
 	return attrs
 }
 
-// addAttempts adds an event for each attempt of a call with more than one, at the time when the
-// attempt ended.
-func addAttempts(span trace.Span, c *anser.CallInfo, ended time.Time) {
+// eachAttempt calls f with the attributes of each attempt of a call with more than one, and the time
+// when the attempt ended.
+func eachAttempt(c *anser.CallInfo, ended time.Time, f func(at time.Time, attrs []attribute.KeyValue)) {
 	if len(c.Attempts) == 0 {
 		return
 	}
@@ -271,12 +311,12 @@ func addAttempts(span trace.Span, c *anser.CallInfo, ended time.Time) {
 		if a.Pause > 0 {
 			attrs = append(attrs, KeyBackoff.Float64(a.Pause.Seconds()))
 		}
-		span.AddEvent(AttemptEvent, trace.WithTimestamp(at), trace.WithAttributes(attrs...))
+		f(at, attrs)
 		at = at.Add(a.Pause)
 	}
 	if c.Err == nil {
 		attrs := append(make([]attribute.KeyValue, 0, 8), KeyAttempt.Int(len(c.Attempts)), KeyStatus.String(StatusOf(anser.OK)))
 		attrs = append(appendPeer(attrs, c.Address), KeyReason.String(c.Pick.Reason.String()), KeyTook.Float64(max(ended.Sub(at), 0).Seconds()))
-		span.AddEvent(AttemptEvent, trace.WithTimestamp(ended), trace.WithAttributes(attrs...))
+		f(ended, attrs)
 	}
 }

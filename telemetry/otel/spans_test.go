@@ -15,7 +15,12 @@ import (
 
 // What arrives over OTLP for each kind of call and each outcome.
 func TestSpansOfOutcomes(t *testing.T) {
-	e := newExport(t)
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) { testSpansOfOutcomes(t, newExport(t, way...)) })
+	}
+}
+
+func testSpansOfOutcomes(t *testing.T, e *export) {
 	x := newSides(t, e, anser.RetryOn(anser.Aborted))
 	ctx := t.Context()
 	for _, test := range []struct {
@@ -106,8 +111,17 @@ func eventually(t *testing.T, e *export, n int) (all []*traces.Span) {
 
 // A call that was tried twice has an event for each attempt, and its server a span for each.
 func TestSpansOfAttempts(t *testing.T) {
-	e := newExport(t)
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) { testSpansOfAttempts(t, newExport(t, way...)) })
+	}
+}
+
+func testSpansOfAttempts(t *testing.T, e *export) {
 	x := newSides(t, e, anser.RetryOn(anser.Aborted), anser.Idempotent())
+	if err := x.buy(t.Context(), "once"); err != nil { // the SDK makes the first span in any case
+		t.Fatal(err)
+	}
+	eventually(t, e, 2)
 	if err := x.buy(t.Context(), "twice"); err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +151,17 @@ func TestSpansOfAttempts(t *testing.T) {
 
 // The span of a oneway call at the server begins a trace of its own, with a link to the caller.
 func TestSpansOfOneway(t *testing.T) {
-	e := newExport(t)
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) { testSpansOfOneway(t, newExport(t, way...)) })
+	}
+}
+
+func testSpansOfOneway(t *testing.T, e *export) {
 	x := newSides(t, e)
+	if err := x.buy(t.Context(), "once"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, e, 2)
 	if err := anser.Send(t.Context(), x.c, "Shop.Buy", new([]byte("x"))); err != nil {
 		t.Fatal(err)
 	}

@@ -61,15 +61,17 @@ func New(o Options) (*Export, error) {
 		return nil, err
 	}
 	opts := []sdktrace.TracerProviderOption{otel.Sampler(nil), otel.IDs(), sdktrace.WithResource(about)}
+	var processors []sdktrace.SpanProcessor
 	if tracesNamed() {
 		exporter, err := otlptracehttp.New(context.Background())
 		if err != nil {
 			return nil, err
 		}
-		opts = append(opts, sdktrace.WithBatcher(&spanReporter{exporter, reporter{failed: o.Failed}}))
+		processors = append(processors, sdktrace.NewBatchSpanProcessor(&spanReporter{exporter, reporter{failed: o.Failed}}))
+		opts = append(opts, sdktrace.WithSpanProcessor(processors[0]))
 	}
 	x := &Export{spans: sdktrace.NewTracerProvider(opts...)}
-	if x.Exporter, err = otel.New(otel.Traces(x.spans), otel.Meter(o.Meter), otel.Ratio(o.Share), otel.Tail(o.Slow)); err != nil {
+	if x.Exporter, err = otel.New(otel.Traces(x.spans), otel.Direct(processors...), otel.Meter(o.Meter), otel.Ratio(o.Share), otel.Tail(o.Slow)); err != nil {
 		return nil, err
 	}
 	if !o.Metrics || !metricsNamed() {
