@@ -29,7 +29,7 @@ var consoleLoads = []float64{0.6, 0.2, 0.05, 0.01}
 // The times of the measurement. A console reads every second for a while after the last viewer has
 // left, and then every ten to thirty seconds.
 const (
-	consoleWarm  = 13 * time.Second // the console measures what a reading costs
+	consoleWarm  = 26 * time.Second // the console measures what a reading costs, after its start
 	consoleTurn  = 10 * time.Second // with it or without it
 	consoleAgain = 2 * time.Second  // after it was stopped
 	consoleLeft  = 36 * time.Second // after the viewer

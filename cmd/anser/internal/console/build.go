@@ -78,7 +78,7 @@ func build(r *collect.Round) *snapshot {
 	s := &snapshot{
 		round: r, services: make(map[string]*serviceView), edges: make(map[edgeKey]*edgeView), breakers: make(map[breakerKey]bool), answers: newAnswers(),
 	}
-	s.system = model.System{Time: r.Time.UTC(), Registries: []model.Registry{}, Services: []model.Service{}, Edges: []model.Edge{}, Changes: []model.Change{}}
+	s.system = model.System{Time: r.Time.UTC(), Interval: r.Interval, Period: r.Period, Registries: []model.Registry{}, Services: []model.Service{}, Edges: []model.Edge{}, Changes: []model.Change{}}
 	s.system.Processes.Failed = []model.Failed{}
 	for i := range r.Sources {
 		o := &r.Sources[i]

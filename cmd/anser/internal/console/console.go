@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// lookFor is how long the system is read every second after a request. It is longer than the
-	// time between two pings of a viewer.
+	// lookFor is how long a viewer is said to look after a request. It is longer than the time
+	// between two pings of a viewer.
 	lookFor = 15 * time.Second
 	// attendFor is how long a service is read every second after a change, if a viewer looks.
 	attendFor  = 10 * time.Second
@@ -150,8 +150,8 @@ func (c *Console) Calls(service, kind string) []model.Call {
 	return now.calls(callFilter{service: service, kind: kind})
 }
 
-// LookAt makes the console read a service every second for d.
-func (c *Console) LookAt(service string, d time.Duration) { c.collector.LookAt(service, d) }
+// Follow makes the console read a service every second for d, whatever that costs.
+func (c *Console) Follow(service string, d time.Duration) { c.collector.Follow(service, d) }
 
 // Reads returns how many admin pages were asked so far.
 func (c *Console) Reads() int64 { return c.collector.Reads() }

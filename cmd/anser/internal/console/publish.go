@@ -35,7 +35,8 @@ func (c *Console) publishLocked() {
 	fresh := c.changes.take()
 	c.sent = sent{make(map[string]string), make(map[edgeKey]string)}
 	u := update{Services: []json.RawMessage{}, Edges: []json.RawMessage{}}
-	u.Time, u.Processes, u.Registries, u.Changes = s.system.Time, s.system.Processes, s.system.Registries, fresh
+	u.Time, u.Interval, u.Period = s.system.Time, s.system.Interval, s.system.Period
+	u.Processes, u.Registries, u.Changes = s.system.Processes, s.system.Registries, fresh
 	u.Gone = model.Gone{Services: []string{}, Edges: [][2]string{}}
 	for i := range s.system.Services {
 		v := &s.system.Services[i]

@@ -133,6 +133,16 @@ type canaries struct {
 	list     map[string]*canary // by service
 }
 
+// run reports whether any of them runs.
+func (l *canaries) run() bool {
+	for _, q := range l.list {
+		if q.State == running {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *Changes) loadCanaries(ctx context.Context) (*canaries, error) {
 	store, err := c.store()
 	if err != nil {

@@ -150,6 +150,38 @@ func TestCanaryReturns(t *testing.T) {
 	}
 }
 
+// The registry is not asked while no canary runs: it says that one begins, in another console.
+func TestNoCanaryRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := registry.NewMemory()
+		s, other := newSite(t, reg), newSite(t, reg)
+		s.figure(50, 50, 0, false) // all of its calls fail
+		stop := s.watch(t)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := s.loads.Load(); n != 1 {
+			t.Errorf("%d documents were read", n)
+		}
+		if status, text := other.post("/api/canary", begin); status != 200 {
+			t.Fatalf("%d %s", status, text)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if got := s.share(t); got != 0 {
+			t.Errorf("a bound is passed, and the share is %v", got)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		before := s.loads.Load()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := s.loads.Load() - before; n != 0 {
+			t.Errorf("%d documents were read after its end", n)
+		}
+		stop()
+	})
+}
+
 // Time passes in a bubble, which has no sockets: a canary of the registry is enough.
 func TestCanaryOverTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -39,10 +39,22 @@ type site struct {
 	changes  *change.Changes
 	log      string
 	open     atomic.Int64 // streams
+	loads    atomic.Int64 // documents that were read
 
 	mu      sync.Mutex // guards the fields below
 	figures []change.Figures
 	notes   []string
+}
+
+// counted counts the documents that are read.
+type counted struct {
+	registry.Store
+	loads *atomic.Int64
+}
+
+func (c *counted) Load(ctx context.Context, name string) (registry.Document, error) {
+	c.loads.Add(1)
+	return c.Store.Load(ctx, name)
 }
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
@@ -103,7 +115,7 @@ func start(t *testing.T, reg *registry.Memory, o access.Options) *site {
 	}
 	t.Cleanup(func() { log.Close() })
 	s.changes, err = change.New(change.Deps{
-		Access: a, Log: log, Registry: reg, Store: reg,
+		Access: a, Log: log, Registry: reg, Store: &counted{reg, &s.loads},
 		Dial: func(target string, opts ...anser.DialOption) (*anser.Client, error) {
 			opts = append(opts, silent, anser.NoSnapshot(), registry.Scheme{Name: "mem", Open: func(*url.URL) (registry.Resolver, string, error) {
 				return reg.Join(), target, nil

@@ -3,6 +3,7 @@ package change
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
@@ -13,11 +14,11 @@ import (
 )
 
 const (
-	watchEvery = time.Second
-	listEvery  = 5 // looks between two readings of the list if nothing has changed it here
-	tolerated  = 3 // looks in a row at which a bound may be passed
-	fewCalls   = 1 // a second: fewer say nothing
-	blindFor   = time.Minute
+	watchEvery  = time.Second
+	followAgain = 5 * time.Second // after the registry has not let the console follow the list
+	tolerated   = 3               // looks in a row at which a bound may be passed
+	fewCalls    = 1               // a second: fewer say nothing
+	blindFor    = time.Minute
 )
 
 // watched is what a console remembers of a canary.
@@ -28,28 +29,38 @@ type watched struct {
 
 // Run watches the canaries until ctx is done: one whose bound is passed gets no calls any more.
 // Each console that may change something watches all of them, so that one takes over when another
-// one ends.
+// one ends. While none runs, it waits for the registry to say that one does.
 func (c *Changes) Run(ctx context.Context) {
 	if c.d.Store == nil || c.d.Log == nil {
 		return
 	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	changed := make(chan struct{}, 1)
+	wg.Go(func() { c.followCanaries(ctx, changed) })
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	seen := make(map[string]*watched)
-	var list *canaries
-	for n := 0; ; n++ {
+	var list *canaries // nil: it must be read
+	for {
+		var look <-chan time.Time
+		if list == nil || list.run() {
+			look = tick.C
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
-		}
-		if list == nil || n%listEvery == 0 {
-			if l, err := c.loadCanaries(ctx); err == nil {
-				list = l
-			}
+		case <-changed:
+			list = nil
+			continue
+		case <-look:
 		}
 		if list == nil {
-			continue
+			l, err := c.loadCanaries(ctx)
+			if err != nil {
+				continue
+			}
+			list = l
 		}
 		for name, q := range list.list {
 			if q.State != running {
@@ -63,6 +74,25 @@ func (c *Changes) Run(ctx context.Context) {
 				list = nil // it has changed
 				break
 			}
+		}
+	}
+}
+
+// followCanaries says when the list of canaries may have changed, until ctx is done.
+func (c *Changes) followCanaries(ctx context.Context, changed chan<- struct{}) {
+	say := func(registry.Document) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	for {
+		c.d.Store.Follow(ctx, canariesName, say, func(error) {}) //nits:ignore errcheck the next one says the same
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(followAgain):
+			say(registry.Document{})
 		}
 	}
 }

@@ -6,29 +6,39 @@ import (
 )
 
 // Until the console has measured what it uses, a reading costs 0.7 ms on both sides.
-func TestTurnsForTheShare(t *testing.T) {
+func TestPlansForTheShare(t *testing.T) {
 	for _, c := range []struct {
-		n          int
-		processors float64
-		watched    bool
-		want       int
+		n, detailed int
+		processors  float64
+		watched     bool
+		want        plan
 	}{
-		{10, 1, true, 1},       // 7 ms of 10 ms
-		{10, 0.71, true, 1},    //
-		{10, 0.69, true, 2},    // 3.5 ms of 6.9 ms
-		{10, 0.01, true, 2},    // the figures are not older than that
-		{10, 0.071, false, 1},  // 0.7 ms of 0.71 ms
-		{10, 0.069, false, 2},  // 0.35 ms of 0.69 ms
-		{10, 0.034, false, 3},  //
-		{10, 0.0001, false, 3}, //
-		{10, 0, true, 1},       // not known
-		{0, 1, true, 1},        //
+		{10, 0, 1, true, plan{Watched, 1, 1}},        // 7 ms of 10 ms
+		{10, 0, 0.71, true, plan{Watched, 1, 1}},     //
+		{10, 0, 0.69, true, plan{Watched, 2, 1}},     // 3.5 ms of 6.9 ms
+		{10, 0, 0.34, true, plan{Watched, 3, 1}},     // 2.3 ms of 3.4 ms
+		{10, 0, 0.2, true, plan{Watched, 4, 1}},      // 1.75 ms of 2 ms
+		{10, 0, 0.01, true, plan{Slowest / 2, 2, 2}}, // the figures are not older than that
+		{10, 4, 0.5, true, plan{Watched, 2, 1}},      // 4.9 ms of 5 ms
+		{10, 4, 0.4, true, plan{Watched, 4, 1}},      // 3.85 ms of 4 ms
+		{10, 4, 0.3, true, plan{Watched, 4, 2}},      // 2.45 ms of 3 ms
+		{10, 4, 0.2, true, plan{2 * Watched, 2, 2}},  // 1.75 ms of 2 ms
+		{10, 4, 0.17, true, plan{Slowest / 2, 2, 2}}, //
+		{1000, 0, 50, true, plan{Watched, 5, 1}},     // a large system takes more turns
+		{1000, 0, 0.01, true, plan{Slowest / 2, 2, 2}},
+		{10, 0, 0.071, false, plan{Unwatched, 1, 1}}, // 0.7 ms of 0.71 ms
+		{10, 0, 0.069, false, plan{Unwatched, 2, 2}}, // 0.35 ms of 0.69 ms
+		{10, 0, 0.034, false, plan{Unwatched, 3, 3}}, //
+		{10, 0, 0.0001, false, plan{Unwatched, 3, 3}},
+		{1000, 0, 50, false, plan{Unwatched, 1, 1}},
+		{10, 0, 0, true, plan{Watched, 1, 1}}, // not known
+		{0, 0, 1, true, plan{Watched, 1, 1}},  //
 	} {
 		var b budget
 		now := time.Now()
 		b.look(now, 0, c.watched)
-		if got := b.turns(now, c.n, func() float64 { return c.processors }); got != c.want {
-			t.Errorf("%+v: %d turns", c, got)
+		if got := b.plan(now, c.n, c.detailed, c.processors); got != c.want {
+			t.Errorf("%+v: the plan is %+v", c, got)
 		}
 	}
 }
@@ -40,11 +50,14 @@ func TestMeasuredSpending(t *testing.T) {
 	b := budget{used: func() time.Duration { return used }}
 	now := time.Now()
 	turns := func(processors float64) int {
-		return b.turns(now, 8, func() float64 { return processors })
+		b.use = processors // on average
+		return b.plan(now, 8, 0, processors).others
 	}
 	b.look(now, 0, true)
-	now, used = now.Add(10*time.Second), used+20*time.Millisecond
-	b.look(now, 40, true) // 2 ms a second for 4 readings, so 3 ms for 8, and the pages 2.8 ms
+	for i := range 10 {
+		now, used = now.Add(time.Second), used+2*time.Millisecond
+		b.look(now, int64(4*i+4), true)
+	} // 2 ms a second for 4 readings, so 3 ms for 8, and the pages 2.8 ms
 	if turns(0.581) != 1 {
 		t.Error("5.8 ms are over the share of 581 ms")
 	}
@@ -62,10 +75,16 @@ func TestMeasuredSpending(t *testing.T) {
 	if turns(0.067) != 2 {
 		t.Error("0.68 ms are within the share of 67 ms")
 	}
+	before := b.known
+	b.look(now.Add(time.Minute), 200, false)
+	if b.known != before {
+		t.Errorf("a time in which the console was stopped counts: %+v", b.known)
+	}
 }
 
-// A decision lasts for a while, unless a viewer comes or leaves.
-func TestDecisionsLast(t *testing.T) {
+// Processes are read more often at once, and less often after a while, unless a viewer comes or
+// leaves.
+func TestPlansLast(t *testing.T) {
 	var b budget
 	now := time.Now()
 	for _, c := range []struct {
@@ -75,16 +94,20 @@ func TestDecisionsLast(t *testing.T) {
 		want       int
 	}{
 		{0, 0, true, 1}, // not known yet
-		{0, 0.1, true, 2},
-		{time.Second, 10, true, 2},
-		{11 * time.Second, 10, true, 1},
-		{12 * time.Second, 0.001, false, 3},
-		{13 * time.Second, 0.001, true, 2},
+		{0, 0.4, true, 2},
+		{time.Second, 0.81, true, 1},       // more than twice as much counts at once
+		{2 * time.Second, 0.4, true, 1},    // a second of ten: 0.77 on average
+		{10 * time.Second, 0.4, true, 1},   // 0.47
+		{11 * time.Second, 0.4, true, 2},   //
+		{12 * time.Second, 0.8, true, 2},   // 0.5: no more than twice as much, so
+		{22 * time.Second, 0.8, true, 1},   // after ten seconds
+		{23 * time.Second, 0.01, false, 1}, // 0.72
+		{24 * time.Second, 0.01, true, 2},  // 0.65
 	} {
 		at := now.Add(c.after)
 		b.look(at, 0, c.watched)
-		if got := b.turns(at, 10, func() float64 { return c.processors }); got != c.want {
-			t.Errorf("after %v: %d turns, want %d", c.after, got, c.want)
+		if got := b.plan(at, 10, 0, c.processors).others; got != c.want {
+			t.Errorf("after %v: %d turns, want %d, at %v processors", c.after, got, c.want, b.use)
 		}
 	}
 }

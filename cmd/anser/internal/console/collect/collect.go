@@ -21,7 +21,7 @@ const (
 	Watched   = time.Second      // while a viewer looks; see [Slowest] for large systems
 	Unwatched = 10 * time.Second // otherwise
 	// Rarest is the longest time between two readings of a page while no viewer looks.
-	Rarest = mostUnwatched * Unwatched
+	Rarest = 3 * Unwatched
 )
 
 const (
@@ -65,12 +65,17 @@ type Collector struct {
 	idle   func()
 	stores []*source
 	reads  atomic.Int64 // pages that were asked
-	turn   int          // of the rounds, whose goroutine owns this and the budget
-	budget budget
+	lost   lostHosts
 
-	detailed detailed // that viewers see
-	attended detailed // that have changed
-	lost     lostHosts
+	detailed detailed    // that viewers see
+	attended detailed    // that have changed, or whose canary runs
+	sparing  atomic.Bool // registries are asked less often
+
+	// The goroutine of the rounds owns the fields below.
+	turn   int
+	budget budget
+	plan   plan
+	soon   bool // the next round must not be late
 
 	looking atomic.Int64 // end of the viewers' interest, as monotonic time since began
 	began   time.Time
@@ -98,7 +103,7 @@ func New(o Options) *Collector {
 	bounded.Transport = &limited{next: cmp.Or(client.Transport, http.DefaultTransport), most: maxPage}
 	c.reader, c.idle = &admin.Reader{Client: &bounded, Token: o.Token}, client.CloseIdleConnections
 	for _, s := range o.Registries {
-		c.stores = append(c.stores, newSource(s, c.Looking, func() { signal(c.urgent) }))
+		c.stores = append(c.stores, newSource(s, c.askEvery, func() { signal(c.urgent) }, c.tell))
 	}
 	return c
 }
@@ -115,20 +120,40 @@ func (c *Collector) Reads() int64 { return c.reads.Load() }
 // Look makes the collector read every second for a while, as far as the budget allows. It does not
 // block.
 func (c *Collector) Look(d time.Duration) {
-	until := int64(time.Since(c.began) + d)
+	now := time.Since(c.began)
+	until := int64(now + d)
 	for {
 		old := c.looking.Load()
 		if old >= until {
 			return
 		}
-		if c.looking.CompareAndSwap(old, until) {
-			break
+		if !c.looking.CompareAndSwap(old, until) {
+			continue
 		}
+		if old > int64(now) {
+			return
+		}
+		break
 	}
-	signal(c.wake)
+	signal(c.wake) // a viewer has come
 	for _, s := range c.stores {
 		signal(s.wake)
 	}
+}
+
+// tell makes a round that says what a registry has said, within a second if a viewer looks.
+func (c *Collector) tell() {
+	if c.Looking() {
+		signal(c.wake)
+	}
+}
+
+// askEvery returns the time between two questions to a registry for the names of its services.
+func (c *Collector) askEvery(trouble bool) time.Duration {
+	if !c.Looking() || c.sparing.Load() && !trouble {
+		return askRarely
+	}
+	return askEvery
 }
 
 func signal(c chan struct{}) {
@@ -138,15 +163,20 @@ func signal(c chan struct{}) {
 	}
 }
 
-// LookAt does the same for a service that a viewer sees in detail: its processes take no turns,
-// whatever the budget is.
+// LookAt does the same for a service that a viewer sees in detail.
 func (c *Collector) LookAt(service string, d time.Duration) {
 	c.detailed.add(service, time.Now().Add(d), maxDetailed)
 	c.Look(d)
 }
 
-// Attend makes the processes of a service that has changed take no turns for a while. It makes no
-// rounds.
+// Follow makes the collector read a service every second for a while, whatever the budget is.
+func (c *Collector) Follow(service string, d time.Duration) {
+	c.attended.add(service, time.Now().Add(d), maxDetailed)
+	c.Look(d)
+}
+
+// Attend makes the processes of a service that has changed be read in each round for a while,
+// whatever the budget is. It makes no rounds.
 func (c *Collector) Attend(service string, d time.Duration) {
 	c.attended.add(service, time.Now().Add(d), maxAttended)
 }
@@ -179,23 +209,19 @@ func (c *Collector) Run(ctx context.Context, told func(*Round)) {
 				told(c.round(ctx, time.Now(), 0, false))
 			}
 			continue
-		case <-c.wake: // a viewer has come, or a process may have ended
+		case <-c.wake: // a viewer has come, a process may have ended, or a registry has said more
 			if wait := time.Until(last.Add(Watched)); wait > 0 {
 				tick.Reset(wait)
 				continue
 			}
 		}
 		began := time.Now()
-		regular := c.Looking() || began.Sub(whole) > Unwatched-Watched/2
+		regular := began.Sub(whole) > c.pause()-Watched/2
 		told(c.round(ctx, began, began.Sub(last), regular))
 		if last = began; regular {
 			whole = began
 		}
-		pause := Unwatched
-		if c.Looking() {
-			pause = Watched
-		}
-		tick.Reset(max(time.Until(whole.Add(pause)), Watched/10))
+		tick.Reset(max(time.Until(whole.Add(c.pause())), time.Until(last.Add(Watched)), Watched/10))
 	}
 }
 
@@ -203,7 +229,11 @@ func (c *Collector) Run(ctx context.Context, told func(*Round)) {
 type Round struct {
 	Time time.Time
 	// Step is the time since the last round, and 0 if it was no regular one.
-	Step      time.Duration
+	Step time.Duration
+	// Interval is the longest time between two readings of a process, and Period the time between
+	// two rounds, unless something happens.
+	Interval, Period time.Duration
+
 	Sources   []SourceState
 	Services  []ServiceState // sorted by name
 	Processes []*Process     // sorted by address
@@ -224,7 +254,11 @@ func (c *Collector) round(ctx context.Context, now time.Time, step time.Duration
 	list := c.known(r.Services)
 	if step > 0 {
 		c.read(ctx, list, regular)
+		if regular {
+			c.decide(list, time.Now()) // by what was just read, as the calls may have become more
+		}
 	}
+	r.Interval, r.Period = c.plan.interval(), c.plan.period
 	if ctx.Err() != nil {
 		return r
 	}

@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// A page is read every second while a viewer looks if its process is of a service that a viewer
-// sees in detail. Others take turns, so that the services pay for pagesPerSecond pages in a second,
-// and for no more than their budget; and each is read at least every [Slowest].
+// Processes take turns, so that the services pay for pagesPerSecond pages in a second while a
+// viewer looks, and for no more than their budget; and each is read at least every [Slowest]. Those
+// of a service that a viewer sees in detail take turns for the budget alone, and those of a service
+// that has changed, or whose canary runs, take none.
 const (
 	pagesPerSecond = 200
 	// Slowest is the longest time between two readings of a page while a viewer looks.
@@ -27,9 +28,11 @@ const (
 	calmFor = time.Minute
 )
 
-// turns returns the number of turns for n processes, of which each has its page read in one.
-func turns(n int) int {
-	return min(max((n+pagesPerSecond-1)/pagesPerSecond, 1), int(Slowest/Watched))
+// turns returns the number of turns for n processes, of which each has its page read in one, if
+// there is one in each period.
+func turns(n int, period time.Duration) int {
+	each := int(pagesPerSecond * period / time.Second)
+	return min(max((n+each-1)/each, 1), int(Slowest/period))
 }
 
 // detailed has the services that viewers see in detail, with the end of their interest. Its
@@ -46,9 +49,10 @@ func (d *detailed) add(service string, until time.Time, most int) {
 	if d.until == nil {
 		d.until = make(map[string]time.Time)
 	}
-	if _, ok := d.until[service]; ok || len(d.until) < most {
-		d.until[service] = until
+	if old, ok := d.until[service]; ok && old.After(until) || !ok && len(d.until) >= most {
+		return
 	}
+	d.until[service] = until
 }
 
 // now returns the services that are seen now.
@@ -70,33 +74,73 @@ func (d *detailed) now(now time.Time) map[string]bool {
 // for the longest time. In a round that is not a regular one only those are read that may have
 // changed.
 func (c *Collector) due(list []*process, now time.Time, regular bool) []*process {
-	// A page that is read for the first time is read again at once, for its first figures.
-	seen, lost, period, every := c.detailed.now(now), c.lost.take(), Unwatched, 1
-	maps.Copy(seen, c.attended.now(now))
+	lost, seen, always := c.lost.take(), c.detailed.now(now), c.attended.now(now)
+	in := func(p *process, services map[string]bool) bool {
+		return slices.ContainsFunc(p.found, func(at Place) bool { return services[at.Service] })
+	}
+	for _, p := range list {
+		p.view.Found, p.lost, p.detailed = p.found, lost[p.host], in(p, seen)
+	}
 	if regular {
 		c.turn++
-		watched := c.Looking()
-		c.budget.look(now, c.Reads(), watched)
-		every = c.budget.turns(now, len(list), func() float64 { return processors(list) })
-		if watched {
-			period, every = Watched, max(every, turns(len(list)))
+		if c.plan.others == 0 || c.Looking() != c.budget.watched {
+			c.decide(list, now)
+		}
+		for _, s := range c.stores {
+			if c.plan.sparing() && c.turn%2 == 0 {
+				signal(s.asked) // with the readings, as it takes less than to wake for each
+			}
 		}
 	}
 	takesTurn := func(p *process) bool {
-		return regular && (every == 1 || c.turn%every == p.slot%every || now.Sub(p.asked) > time.Duration(every)*period+Watched/2)
+		every := c.plan.others
+		if p.detailed {
+			every = c.plan.detailed
+		}
+		return regular && (every == 1 || c.turn%every == p.slot%every || now.Sub(p.asked) > time.Duration(every)*c.plan.period+Watched/2)
 	}
-	due := make([]*process, 0, len(list)/every+1)
+	c.soon = false
+	due := make([]*process, 0, len(list))
 	for _, p := range list {
-		p.view.Found, p.lost = p.found, lost[p.host]
+		// A page that is read for the first time is read again at once, for its first figures.
+		soon := p.view.Window == 0 && p.view.Error == "" || in(p, always)
+		c.soon = c.soon || soon
 		switch {
 		case now.Before(p.after): // it does not answer
-		case takesTurn(p), p.view.Window == 0, p.view.Error != "", p.lost,
-			slices.ContainsFunc(p.found, func(at Place) bool { return seen[at.Service] }):
+		case soon, p.lost, p.view.Error != "", takesTurn(p):
 			due = append(due, p)
 		}
 	}
 	slices.SortStableFunc(due, func(a, b *process) int { return a.asked.Compare(b.asked) })
 	return due
+}
+
+// decide decides how often processes are read from now on.
+func (c *Collector) decide(list []*process, now time.Time) {
+	detailed := 0
+	for _, p := range list {
+		if p.detailed {
+			detailed++
+		}
+	}
+	c.budget.look(now, c.Reads(), c.Looking())
+	c.plan = c.budget.plan(now, len(list), detailed, processors(list))
+	if c.sparing.Swap(c.plan.sparing()) != c.plan.sparing() {
+		for _, s := range c.stores {
+			signal(s.wake)
+		}
+	}
+}
+
+// pause returns the time between two regular rounds.
+func (c *Collector) pause() time.Duration {
+	if !c.Looking() {
+		return Unwatched
+	}
+	if c.soon || !c.budget.watched {
+		return Watched
+	}
+	return c.plan.period
 }
 
 // lostHosts are the hosts, with their ports, that have closed a connection: their processes may

@@ -88,30 +88,36 @@ func TestHostsThatCloseEveryConnection(t *testing.T) {
 	}
 }
 
-// A process whose connection ends is asked within a second also while no viewer looks, and once if
-// it has not ended.
-func TestLostProcessWithoutViewers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const at = "http://127.0.0.1:1/3/"
-		reader, _ := readerOfPage(t)
-		c := New(Options{Pages: []string{at}, Client: reader.Client})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); c.Run(ctx, func(*Round) {}) }()
-		time.Sleep(15 * time.Second)
-		synctest.Wait()
-		before := c.Reads()
-		for i, want := range []int64{1, 1} {
-			c.lost.add(hostOf(at))
-			time.Sleep(time.Second)
-			synctest.Wait()
-			if got := c.Reads() - before; got != want {
-				t.Errorf("after end %d: %d readings, want %d", i+1, got, want)
+// A process whose connection ends is asked within a second also while no viewer looks, or while one
+// looks at processes with little to do, and once if it has not ended.
+func TestLostProcesses(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			const at = "http://127.0.0.1:1/3/"
+			reader, _ := readerOfPage(t)
+			c := New(Options{Pages: []string{at}, Client: reader.Client})
+			if watched {
+				c.budget.use, c.budget.counted = 0.001, time.Now()
+				c.Look(time.Hour)
 			}
-		}
-		cancel()
-		<-done
-	})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); c.Run(ctx, func(*Round) {}) }()
+			time.Sleep(14500 * time.Millisecond) // it is read at 14 and 18 seconds, or at 10 and 20
+			synctest.Wait()
+			before := c.Reads()
+			for i, want := range []int64{1, 1} {
+				c.lost.add(hostOf(at))
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if got := c.Reads() - before; got != want {
+					t.Errorf("watched: %v, after end %d: %d readings, want %d", watched, i+1, got, want)
+				}
+			}
+			cancel()
+			<-done
+		})
+	}
 }
 
 func TestHostOf(t *testing.T) {
@@ -125,9 +131,9 @@ func TestHostOf(t *testing.T) {
 }
 
 func TestTurns(t *testing.T) {
-	for n, want := range map[int]int{0: 1, 1: 1, 200: 1, 201: 2, 1000: 5, 5000: 5} {
-		if got := turns(n); got != want {
-			t.Errorf("%d processes are read in %d turns, want %d", n, got, want)
+	for n, want := range map[int][2]int{0: {1, 1}, 1: {1, 1}, 200: {1, 1}, 201: {2, 1}, 500: {3, 1}, 501: {3, 2}, 1000: {5, 2}, 5000: {5, 2}} {
+		if got := [2]int{turns(n, Watched), turns(n, Slowest/2)}; got != want {
+			t.Errorf("%d processes are read in %v turns, want %v", n, got, want)
 		}
 	}
 }

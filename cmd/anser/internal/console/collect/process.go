@@ -69,15 +69,16 @@ type Seen struct {
 
 // process reads one page. Its fields belong to the goroutine of the rounds.
 type process struct {
-	address string
-	host    string // of the address, with the port
-	found   []Place
-	since   time.Time // when it was first seen with its ID
-	asked   time.Time
-	lost    bool      // its host has closed a connection before this round
-	after   time.Time // it is not asked before
-	pause   time.Duration
-	view    Process
+	address  string
+	host     string // of the address, with the port
+	found    []Place
+	since    time.Time // when it was first seen with its ID
+	asked    time.Time
+	lost     bool      // its host has closed a connection before this round
+	detailed bool      // a viewer sees its service in detail
+	after    time.Time // it is not asked before
+	pause    time.Duration
+	view     Process
 
 	state  string // of the page at the last reading, "" if that failed
 	before *totals

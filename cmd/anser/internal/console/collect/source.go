@@ -13,7 +13,8 @@ import (
 )
 
 // askEvery is the time between two questions for the names of the services while a viewer looks,
-// askRarely the time otherwise, and askBound how long an answer may take.
+// askRarely the time otherwise, and askBound how long an answer may take. While there are few calls
+// every second round asks: the watches say that the connection to a registry has ended.
 const (
 	askEvery  = time.Second
 	askRarely = 5 * time.Second
@@ -52,8 +53,9 @@ type RulesState struct {
 // source follows a registry.
 type source struct {
 	Source
-	looking func() bool   // whether a viewer looks
-	wake    chan struct{} // one has come
+	every func(trouble bool) time.Duration // the time between two questions
+	wake  chan struct{}                    // that time, or the trouble, may be another one
+	asked chan struct{}                    // it must be asked now
 
 	mu       sync.Mutex // guards the fields below
 	trouble  string
@@ -62,6 +64,7 @@ type source struct {
 	answered bool
 	services map[string]*followed
 	changed  func() // is called when trouble begins or ends
+	news     func() // is called when a service or its rules are others
 }
 
 // followed is a service that is followed.
@@ -71,8 +74,8 @@ type followed struct {
 	cancel  context.CancelFunc
 }
 
-func newSource(s Source, looking func() bool, changed func()) *source {
-	return &source{Source: s, looking: looking, wake: make(chan struct{}, 1), services: make(map[string]*followed), changed: changed}
+func newSource(s Source, every func(trouble bool) time.Duration, changed, news func()) *source {
+	return &source{Source: s, every: every, wake: make(chan struct{}, 1), asked: make(chan struct{}, 1), services: make(map[string]*followed), changed: changed, news: news}
 }
 
 // follow follows the registry until ctx is done.
@@ -100,21 +103,35 @@ func (s *source) follow(ctx context.Context) {
 // is.
 func (s *source) rest(ctx context.Context, asked time.Time) bool {
 	for {
-		pause := askRarely
-		if s.looking() {
-			pause = askEvery
-		}
-		t := time.NewTimer(time.Until(asked.Add(pause)))
+		t := time.NewTimer(time.Until(asked.Add(s.every(s.troubled()))))
 		select {
 		case <-ctx.Done():
 			t.Stop()
 			return false
 		case <-t.C:
 			return true
+		case <-s.asked:
+			t.Stop()
+			return true
 		case <-s.wake:
 			t.Stop()
 		}
 	}
+}
+
+// troubled reports whether the registry or one of its watches is in trouble.
+func (s *source) troubled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trouble != "" {
+		return true
+	}
+	for _, f := range s.services {
+		if f.trouble != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // ask asks for the names of the services. A registry that does not answer in time is in trouble
@@ -182,6 +199,7 @@ func (s *source) watch(ctx context.Context, f *followed) {
 		if f.trouble == "" {
 			f.Stale = time.Now()
 			s.changed()
+			signal(s.wake)
 		}
 		f.trouble = model.Text(err.Error())
 	}
@@ -189,6 +207,7 @@ func (s *source) watch(ctx context.Context, f *followed) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		f.Known, f.Instances, f.trouble, f.Stale = true, list, "", time.Time{}
+		s.news()
 	}, trouble)
 	if err != nil && ctx.Err() == nil {
 		trouble(err)
@@ -201,6 +220,7 @@ func (s *source) followRules(ctx context.Context, f *followed, store registry.St
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		f.Rules = r
+		s.news()
 	}
 	var last *route.RuleSet // clients keep these, too, when later ones cannot be read
 	store.Follow(ctx, "rules/"+f.Name, func(doc registry.Document) {

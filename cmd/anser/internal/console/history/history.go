@@ -117,8 +117,9 @@ func (h *History) Add(key Key, round time.Time, step time.Duration, c *collect.C
 	}
 	if step < collect.Slowest+Fine {
 		s.fine.set(at, fineCount, key.hot(), c, 1, share)
-		for back := int64(1); back < int64(step/Fine) && at >= back; back++ {
-			s.fine.repeat(at, at-back, fineCount)
+		n := int64((step + 3*Fine/4) / Fine) // rounds every 2.5 s are 2 or 3 seconds from each other
+		for back := int64(1); back < n && at >= back; back++ {
+			s.fine.repeat(at, at-back, fineCount, n-back+1)
 		}
 	}
 	if slot := at / perCoarse; slot != s.slot {
@@ -128,7 +129,7 @@ func (h *History) Add(key Key, round time.Time, step time.Duration, c *collect.C
 	s.rounds++
 	s.coarse.set(s.slot, coarseCount, key.hot(), &s.sum, s.rounds, share)
 	for back := int64(1); back < int64(step/Coarse) && s.slot >= back; back++ {
-		s.coarse.repeat(s.slot, s.slot-back, coarseCount)
+		s.coarse.repeat(s.slot, s.slot-back, coarseCount, 0) // the sum of the step may be stored again
 	}
 }
 
@@ -166,13 +167,25 @@ func (h *History) Len() int {
 	return len(h.series)
 }
 
-// repeat stores what is known about a step for an earlier one, of which nothing is known.
-func (r *ring) repeat(step, earlier, count int64) {
-	if i := earlier % count; r.at[i] != earlier {
-		r.at[i], r.points[i] = earlier, r.points[step%count]
-		if r.heats != nil {
-			r.heats[i] = heat{} // its calls are counted once
-		}
+// repeat stores what is known about a step for an earlier one, of which nothing is known. One of n
+// parts of the calls moves to it, so that they are counted once; 0 means none.
+func (r *ring) repeat(step, earlier, count, n int64) {
+	i := earlier % count
+	if r.at[i] == earlier {
+		return
+	}
+	r.at[i], r.points[i] = earlier, r.points[step%count]
+	if r.heats == nil {
+		return
+	}
+	if r.heats[i] = (heat{}); n == 0 {
+		return
+	}
+	all := &r.heats[step%count]
+	for j, calls := range all {
+		part := uint32(int64(calls) / n)
+		r.heats[i][j] = part
+		all[j] -= part
 	}
 }
 

@@ -88,6 +88,35 @@ func TestLongSteps(t *testing.T) {
 	})
 }
 
+// Rounds that are some seconds from each other have figures and calls in each second.
+func TestRoundsOfSomeSeconds(t *testing.T) {
+	for _, step := range []time.Duration{2 * time.Second, 2500 * time.Millisecond, 2499300 * time.Microsecond, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			h := history.New()
+			add(h, 20, step, 30)
+			span := history.Range{From: time.Now().Add(-19 * step)}
+			for i, r := range h.Series(key, span).Rate {
+				if r == nil || *r != 30 {
+					t.Errorf("rounds every %v: the rate of the second %d is not known", step, i)
+				}
+			}
+			counted := uint64(0)
+			for i, row := range h.Heat(key, span).Counts {
+				n := uint64(0)
+				for _, m := range row {
+					n += m
+				}
+				if counted += n; n == 0 {
+					t.Errorf("rounds every %v: no calls in the second %d", step, i)
+				}
+			}
+			if counted > 20*30 || counted < 19*30 {
+				t.Errorf("rounds every %v: %d calls are counted", step, counted)
+			}
+		})
+	}
+}
+
 // Seconds are kept for five minutes and steps of ten seconds for an hour, and then their places are
 // used again.
 func TestSpans(t *testing.T) {

@@ -22,12 +22,16 @@ type Figures struct {
 
 // System is the overview of a system.
 type System struct {
-	Time       time.Time  `json:"time"`
-	Processes  Processes  `json:"processes"`
-	Registries []Registry `json:"registries"`
-	Services   []Service  `json:"services"`
-	Edges      []Edge     `json:"edges"`
-	Changes    []Change   `json:"changes"` // the latest ones, the last one first
+	Time time.Time `json:"time"`
+	// Interval is the longest time between two readings of a process, and Period the time between
+	// two updates.
+	Interval   time.Duration `json:"interval"`
+	Period     time.Duration `json:"period"`
+	Processes  Processes     `json:"processes"`
+	Registries []Registry    `json:"registries"`
+	Services   []Service     `json:"services"`
+	Edges      []Edge        `json:"edges"`
+	Changes    []Change      `json:"changes"` // the latest ones, the last one first
 	// LongHistory says that series of more than an hour are known, from Prometheus.
 	LongHistory bool `json:"long_history,omitempty"`
 	Arena       bool `json:"arena,omitempty"` // the console has the report of an arena
@@ -356,13 +360,15 @@ type EffectFigures struct {
 
 // Update is what has changed since the last update.
 type Update struct {
-	Time       time.Time  `json:"time"`
-	Services   []Service  `json:"services"`
-	Edges      []Edge     `json:"edges"`
-	Gone       Gone       `json:"gone"`
-	Processes  Processes  `json:"processes"`
-	Registries []Registry `json:"registries"`
-	Changes    []Change   `json:"changes"` // new ones, the last one first
+	Time       time.Time     `json:"time"`
+	Interval   time.Duration `json:"interval"`
+	Period     time.Duration `json:"period"`
+	Services   []Service     `json:"services"`
+	Edges      []Edge        `json:"edges"`
+	Gone       Gone          `json:"gone"`
+	Processes  Processes     `json:"processes"`
+	Registries []Registry    `json:"registries"`
+	Changes    []Change      `json:"changes"` // new ones, the last one first
 }
 
 // Gone names what is no longer there.

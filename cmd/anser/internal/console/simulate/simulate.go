@@ -35,8 +35,20 @@ type System struct {
 	o     Options
 	began time.Time
 
-	mu    sync.Mutex // guards the field below
+	mu    sync.Mutex // guards the fields below
 	hooks map[int]Hook
+	cpu   map[int]used
+}
+
+// used is the processor time of an instance until a time, and the processors that it uses since.
+type used struct {
+	until      time.Time
+	seconds    float64
+	processors float64
+}
+
+func (u used) at(t time.Time) time.Duration {
+	return time.Duration((u.seconds + t.Sub(u.until).Seconds()*u.processors) * 1e9)
 }
 
 // Hook answers for the page of an instance in place of the system, or changes what it says.
@@ -47,7 +59,22 @@ type Hook struct {
 
 // New returns a system.
 func New(o Options) *System {
-	return &System{o: o, began: time.Now(), hooks: make(map[int]Hook)}
+	return &System{o: o, began: time.Now(), hooks: make(map[int]Hook), cpu: make(map[int]used)}
+}
+
+// Use changes how many processors the instance n uses from now on.
+func (s *System) Use(n int, processors float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.cpu[n] = used{now, s.usedLocked(n).at(now).Seconds(), processors}
+}
+
+func (s *System) usedLocked(n int) used {
+	if u, ok := s.cpu[n]; ok {
+		return u
+	}
+	return used{s.began.Add(-time.Hour), 0, cmp.Or(s.o.CPU, 0.1)}
 }
 
 // Hook sets what is different about the instance n, counted over all services.
@@ -127,11 +154,14 @@ func (s *System) Document(n int) *admin.Document {
 	in := s.Instance(n)
 	service := n / s.o.Instances
 	elapsed := now.Sub(s.began).Seconds() + 3600
+	s.mu.Lock()
+	cpu := s.usedLocked(n).at(now)
+	s.mu.Unlock()
 	rate := s.o.Rate * (0.5 + float64(n%11)/10)
 	d := &admin.Document{Format: admin.Format, Time: now}
 	d.Process = admin.Process{
 		ID: fmt.Sprintf("%016x", n+1), Name: in.ID, Services: []string{in.Service}, Host: "simulated", PID: n + 1, Started: s.began, Go: "go1.26",
-		CPU: time.Duration(elapsed * cmp.Or(s.o.CPU, 0.1) * 1e9), Processors: 2, Memory: 40 << 20, Heap: 8 << 20, Goroutines: 20 + n%7,
+		CPU: cpu, Processors: 2, Memory: 40 << 20, Heap: 8 << 20, Goroutines: 20 + n%7,
 	}
 	server := admin.Server{Addresses: []string{in.Address}, Conns: 3, InFlight: int64(n % 4)}
 	server.Announcements = []admin.Announcement{{Instance: in, Registered: true}}

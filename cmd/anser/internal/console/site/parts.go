@@ -11,12 +11,12 @@ import (
 	"github.com/anser-rpc/anser/route"
 )
 
-// lookAtCanary is how long a service is read every second after a look at its canary.
-const lookAtCanary = 5 * time.Second
+// followCanary is how long a service is read every second after a look at its canary.
+const followCanary = 5 * time.Second
 
 // figures returns the present figures of the instances of a service.
 func figures(c *console.Console, service string) (list []change.Figures) {
-	c.LookAt(service, lookAtCanary)
+	c.Follow(service, followCanary)
 	for _, in := range c.Instances(service) {
 		f := change.Figures{
 			Instance: registry.Instance{Service: service, ID: in.ID, Address: in.Address, Version: in.Version, Zone: in.Zone, Group: in.Group, Tags: in.Tags},

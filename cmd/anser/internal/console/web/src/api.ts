@@ -56,6 +56,8 @@ export interface Processes {
 
 export interface System {
 	time: string;
+	interval: number; // the longest time between two readings of a process
+	period: number; // between two updates
 	processes: Processes;
 	registries: Registry[];
 	services: Service[];

@@ -129,9 +129,11 @@ function Lost() {
 function Connection() {
 	const t = useText();
 	const lost = useStore((s) => s.lost), time = useStore((s) => s.time);
+	const every = useStore((s) => (s.lost || s.period > 5e9 ? 0 : Math.round(s.interval / 1e9))); // more: before the first reading for this viewer
 	return (
 		<p id="state" className={lost ? "bad" : time ? "good" : ""} title={Intl.DateTimeFormat().resolvedOptions().timeZone}>
 			<i className="lamp" aria-hidden="true" /><span className="word">{lost ? t.lost : time ? t.live : t.connecting}</span>
+			{every > 2 ? <span className="every" title={t.everyHint(every)}>{t.every(every)}</span> : null}
 			{time ? <time dateTime={time}>{clock(time)} <span className="zone">{zone()}</span></time> : null}
 		</p>
 	);

@@ -1,16 +1,17 @@
 import { expect, test } from "vitest";
 import type { Edge, Service, System, Update } from "./api";
-import { apply, begin, edgeKey, empty } from "./store";
+import { apply, begin, edgeKey, empty, silence } from "./store";
 
 const service = (name: string, rate: number) => ({ name, rate }) as Service;
 const edge = (from: string, to: string, rate: number) => ({ from, to, rate }) as Edge;
 const parts = { processes: { known: 1, read: 1, failed: [] }, registries: [], changes: [] };
-const first = { time: "t1", services: [service("a", 1), service("b", 2)], edges: [edge("a", "b", 1)], ...parts } as System;
+const first = { time: "t1", interval: 1e9, period: 1e9, services: [service("a", 1), service("b", 2)], edges: [edge("a", "b", 1)], ...parts } as System;
 
 test("an update changes what it names, and keeps the rest", () => {
 	const s1 = begin(empty, first);
-	const s2 = apply(s1, { ...parts, time: "t2", services: [service("a", 5)], edges: [], gone: { services: [], edges: [] }, changes: [{ time: "t2", kind: "left", text: "x" }] } as Update);
+	const s2 = apply(s1, { ...parts, time: "t2", interval: 4e9, period: 2e9, services: [service("a", 5)], edges: [], gone: { services: [], edges: [] }, changes: [{ time: "t2", kind: "left", text: "x" }] } as Update);
 	expect(s2.services.get("a")?.rate).toBe(5);
+	expect([s1.interval, s1.period, s2.interval, s2.period]).toEqual([1e9, 1e9, 4e9, 2e9]);
 	expect(s2.services.get("b")).toBe(s1.services.get("b"));
 	expect(s2.edges).toBe(s1.edges);
 	expect(s2.changes).toHaveLength(1);
@@ -31,4 +32,18 @@ test("the trail is bounded, and survives a new connection", () => {
 	expect(s.trails.get("a")).toHaveLength(60);
 	expect(begin({ ...s, lost: true }, first).trails.get("a")?.slice(-2)).toEqual([99, 1]);
 	expect(begin({ ...s, lost: true }, first).lost).toBe(false);
+});
+
+test("the trail has a rate for each second", () => {
+	let s = begin(empty, { ...first, time: "2026-01-02T03:04:05Z" });
+	for (const [time, rate] of [["2026-01-02T03:04:07.5Z", 2], ["2026-01-02T03:04:10Z", 3], ["2026-01-02T03:04:10.2Z", 4]] as const) {
+		s = apply(s, { ...parts, time, services: [service("a", rate)], edges: [], gone: { services: [], edges: [] } } as unknown as Update);
+	}
+	expect(s.trails.get("a")).toEqual([1, 2, 2, 3, 3, 3, 4]);
+	s = apply(s, { ...parts, time: "2026-01-02T04:04:10Z", services: [], edges: [], gone: { services: [], edges: [] } } as unknown as Update);
+	expect(s.trails.get("a")).toEqual(Array(60).fill(4));
+});
+
+test("a console that sends less often may be silent for longer", () => {
+	expect([silence(0), silence(1e9), silence(2e9), silence(1e10)]).toEqual([2_500, 2_500, 3_500, 4_000]);
 });

@@ -7,6 +7,8 @@ export interface State {
 	loaded: boolean;
 	lost: boolean; // what is shown is of the past
 	time: string;
+	interval: number; // the longest time between two readings of a process
+	period: number; // between two updates
 	processes: Processes;
 	registries: Registry[];
 	services: ReadonlyMap<string, Service>;
@@ -14,33 +16,40 @@ export interface State {
 	changes: Change[];
 	arena: boolean; // there is a report of the arena
 	long: boolean; // there is more history than an hour
-	trails: ReadonlyMap<string, number[]>; // the last rates of services, the last one last
+	trails: ReadonlyMap<string, number[]>; // the rates of services in the last seconds, the last one last
 }
 
-const trailLength = 60;
+const trailLength = 60; // seconds
 const shownChanges = 50;
-const quiet = 2_500; // ms without events, after which the page says that it is of the past
+const quiet = 1_500; // ms without an update that was due, after which the page says that it is of the past
 const pingQuiet = 13_000; // ms, while the console reads slowly
 
 export const edgeKey = (from: string, to: string): string => from + ">" + to;
 
 export const empty: State = {
-	loaded: false, lost: false, time: "", processes: { known: 0, read: 0, failed: [] }, registries: [],
+	loaded: false, lost: false, time: "", interval: 0, period: 1e9, processes: { known: 0, read: 0, failed: [] }, registries: [],
 	services: new Map(), edges: new Map(), changes: [], arena: false, long: false, trails: new Map(),
 };
 
-function trailsOf(before: ReadonlyMap<string, number[]>, services: ReadonlyMap<string, Service>): ReadonlyMap<string, number[]> {
+// trailsOf adds the present rates for a number of seconds.
+function trailsOf(before: ReadonlyMap<string, number[]>, services: ReadonlyMap<string, Service>, seconds: number): ReadonlyMap<string, number[]> {
 	const next = new Map<string, number[]>();
-	for (const s of services.values()) next.set(s.name, [...(before.get(s.name) ?? []).slice(1 - trailLength), s.rate]);
+	for (const s of services.values()) next.set(s.name, [...(before.get(s.name) ?? []), ...Array<number>(seconds).fill(s.rate)].slice(-trailLength));
 	return next;
+}
+
+// passed returns the seconds between two updates, at least one.
+function passed(from: string, to: string): number {
+	const n = Math.floor(Date.parse(to) / 1_000) - Math.floor(Date.parse(from) / 1_000);
+	return n > 1 ? Math.min(n, trailLength) : 1;
 }
 
 // begin returns the state that a first event describes.
 export function begin(before: State, v: System): State {
 	const services = new Map(v.services.map((s) => [s.name, s]));
 	return {
-		loaded: true, lost: false, time: v.time, processes: v.processes, registries: v.registries, services,
-		edges: new Map(v.edges.map((e) => [edgeKey(e.from, e.to), e])), changes: v.changes, arena: Boolean(v.arena), long: Boolean(v.long_history), trails: trailsOf(before.trails, services),
+		loaded: true, lost: false, time: v.time, interval: v.interval, period: v.period, processes: v.processes, registries: v.registries, services,
+		edges: new Map(v.edges.map((e) => [edgeKey(e.from, e.to), e])), changes: v.changes, arena: Boolean(v.arena), long: Boolean(v.long_history), trails: trailsOf(before.trails, services, 1),
 	};
 }
 
@@ -52,8 +61,8 @@ export function apply(s: State, u: Update): State {
 	for (const e of u.edges) edges.set(edgeKey(e.from, e.to), e);
 	for (const [from, to] of u.gone.edges) edges.delete(edgeKey(from, to));
 	return {
-		...s, loaded: true, lost: false, time: u.time, processes: u.processes, registries: u.registries, services, edges,
-		changes: u.changes.length ? [...u.changes, ...s.changes].slice(0, shownChanges) : s.changes, trails: trailsOf(s.trails, services),
+		...s, loaded: true, lost: false, time: u.time, interval: u.interval, period: u.period, processes: u.processes, registries: u.registries, services, edges,
+		changes: u.changes.length ? [...u.changes, ...s.changes].slice(0, shownChanges) : s.changes, trails: trailsOf(s.trails, services, passed(s.time, u.time)),
 	};
 }
 
@@ -80,6 +89,10 @@ export function watch(f: (s: State) => void): () => void {
 export const present = (): State => state;
 
 export const useStore = <T>(select: (s: State) => T): T => useSyncExternalStore(subscribe, () => select(state));
+
+// silence returns for how many ms nothing may come from a console that sends an update in each period, which is
+// at most 2.5 seconds while a viewer looks.
+export const silence = (period: number): number => quiet + Math.min(Math.max(period / 1e6, 1_000), 2_500);
 
 function lose(): void {
 	if (!state.lost) set({ ...state, lost: true });
@@ -139,7 +152,7 @@ export function follow(): () => void {
 		} else if (!source) open();
 	};
 	const watch = setInterval(() => {
-		if (state.loaded && Date.now() - heard > (document.hidden ? pingQuiet : quiet)) lose();
+		if (state.loaded && Date.now() - heard > (document.hidden ? pingQuiet : silence(state.period))) lose();
 	}, 500);
 	document.addEventListener("visibilitychange", look);
 	return () => {

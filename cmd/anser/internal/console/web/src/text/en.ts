@@ -31,6 +31,8 @@ const words = {
 	language: "中文",
 	languageHint: "Show the page in Chinese",
 	live: "live",
+	every: (seconds: number) => `every ${seconds} s`,
+	everyHint: (seconds: number) => `Each process is read once in ${seconds} seconds: so the console takes little of their processor time.`,
 	connecting: "connecting",
 	lost: "connection lost",
 	lostText: (time: string) => `The console does not answer. The page shows data from ${time}, and keeps trying.`,

@@ -29,6 +29,8 @@ export const zh: Text = {
 	language: "English",
 	languageHint: "切换为英文",
 	live: "实时",
+	every: (seconds) => `每 ${seconds} 秒`,
+	everyHint: (seconds) => `每个进程 ${seconds} 秒读取一次，让控制台少占用它们的处理器时间。`,
 	connecting: "连接中",
 	lost: "连接已断开",
 	lostText: (time) => `控制台没有响应。以下内容是 ${time} 的旧数据，页面正在重试。`,
