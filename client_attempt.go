@@ -62,8 +62,9 @@ func (k *call) start(ctx context.Context, e *endpoint, m *clientMethod) (*caller
 	conn := e.Host.pickConn(k.slot)
 	if conn == nil {
 		var err *Error
-		if conn, err = k.connect(ctx, e); err != nil {
-			return nil, err
+		var started bool
+		if conn, started, err = k.connect(ctx, e, m); err != nil || started {
+			return conn, err
 		}
 	}
 	if k.again {
@@ -128,25 +129,42 @@ func (k *call) prepare(ctx context.Context, e *endpoint, conn *callerHalf, m *cl
 }
 
 // connect waits for a connection. If the call may go to another instance, it does not wait for a
-// late connection.
-func (k *call) connect(ctx context.Context, e *endpoint) (*callerHalf, *Error) {
+// late connection. started reports that the call is open on the connection.
+func (k *call) connect(ctx context.Context, e *endpoint, m *clientMethod) (conn *callerHalf, started bool, err *Error) {
 	if k.atOnce {
 		e.Abort()
 		if k.pending != nil {
-			return nil, errWouldWait
+			return nil, false, errWouldWait
 		}
-		return nil, failure(Unavailable, NotSent, PhaseDial, nil, "there is no connection now")
+		return nil, false, failure(Unavailable, NotSent, PhaseDial, nil, "there is no connection now")
 	}
 	bounded, cancel := k.bound(ctx)
 	defer cancel()
-	conn, err := e.Host.waitConn(bounded, k.settled || e.Lonely())
+	patient := k.settled || e.Lonely()
+	k.patient = k.pending == nil && ctx.Done() == nil // as in start
+	makes := patient && k.patient && k.mayMake(e.Host)
+	if k.mayBeEarly(e.Host) {
+		conn, started, err = e.Host.earlyConn(bounded, k, &m.methodName, patient, makes)
+	} else {
+		conn, err = e.Host.waitConn(bounded, patient, makes, nil)
+	}
 	if err != nil {
 		noteUnreached(e, err)
-		return nil, err
+		return nil, false, err
 	}
-	k.shrinkTimeout(bounded)
-	k.began = mono.Now() // the time to connect says nothing about how fast the instance answers
-	return conn, nil
+	if !started { // else k belongs to the connection
+		k.shrinkTimeout(bounded)
+		k.began = mono.Now() // the time to connect says nothing about how fast the instance answers
+	}
+	return conn, started, nil
+}
+
+// mayMake reports whether the caller, which waits for nothing but its reply, may make a connection
+// to the host on its own goroutine: whether its time is longer than that takes. The functions of
+// credentials and wrappers are not bound to return in time.
+func (k *call) mayMake(h *host) bool {
+	return k.stream == nil && !k.oneway && h.credentials == nil && h.wrapper == nil &&
+		(k.deadline == 0 || mono.Until(k.deadline) > h.connectTimeout)
 }
 
 // noteUnreached ends an attempt that got no connection, and completes its error.

@@ -39,6 +39,7 @@ type call struct {
 	fresh       bool       // the reply is decoded into a zero value
 	atOnce      bool       // an attempt fails if it would need to wait for a connection or for room
 	settled     bool       // the call goes only to the endpoint that was picked
+	early       bool       // the call may go out with the first bytes of a connection; see earlyCall
 	deadline    mono.Time  // 0: none
 
 	// Used by the caller only.

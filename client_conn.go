@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -73,12 +74,20 @@ func (c *clientConn) end(err error) error {
 
 // close ends the connection from this side: no client uses it anymore.
 func (c *clientConn) close() {
-	if c.retire() {
+	if c.retire() && !c.sayBye() {
 		c.sendClose(wire.Normal, "")
 	}
 	c.fail(errConnClosed)
-	c.ensureReader() // the reader goroutine notices the end at once
+	c.finishReading()
 	c.wg.Wait()
+}
+
+// sayBye sends CLOSE together with the end of the connection, which follows, if nothing else is
+// being written. The server then wakes up once for both.
+func (c *clientConn) sayBye() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err == nil && !c.writing && c.checksums == nil && sysconn.WriteLast(c.nc, wire.AppendClose(nil, wire.Normal, ""))
 }
 
 // retire keeps new calls off an idle connection. It fails if a call is open.
@@ -94,6 +103,9 @@ func (c *clientConn) retire() bool {
 
 // tend does the upkeep of the connection that is due, and returns when the next is due.
 func (c *clientConn) tend(now, _ mono.Time) (due mono.Time) {
+	if !c.isRead() {
+		c.host.pool.standbys.enlist(c) // in case its caller did not come to read it
+	}
 	again := c.trim()
 	again = c.trimStreams() || again
 	due, closed := c.closeUnused(now)

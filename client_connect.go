@@ -20,11 +20,21 @@ import (
 
 // connect dials and performs the handshake. The server has answered when connect returns: a
 // connection accepted only by the listener's queue would turn calls into calls with an unknown
-// outcome.
-func (h *host) connect() (*clientConn, error) {
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(h.ctx, h.connectTimeout)
+// outcome. Only a call that may run twice is sent before; see client_early.go. If own is set, the
+// connection will belong to a stream.
+func (h *host) connect(own bool) (*clientConn, error) {
+	until := time.Now().Add(h.connectTimeout)
+	ctx, cancel := context.WithDeadline(h.ctx, until)
 	defer cancel()
+	c, err := h.tryConnect(ctx, until, own)
+	if err != nil && !own && h.demandsChecksums(err) {
+		c, err = h.tryConnect(ctx, until, own)
+	}
+	return c, err
+}
+
+// tryConnect makes one connection, until the deadline of ctx.
+func (h *host) tryConnect(ctx context.Context, until time.Time, own bool) (*clientConn, error) {
 	cred, err := h.credential(ctx) // before the server waits for it
 	if err != nil {
 		return nil, err
@@ -36,7 +46,7 @@ func (h *host) connect() (*clientConn, error) {
 	socket := nc // nc changes while the other goroutine may read it
 	stop := context.AfterFunc(h.ctx, func() { socket.Close() })
 	defer stop()
-	nc.SetDeadline(earlier(began.Add(h.connectTimeout), time.Now().Add(h.handshakeTimeout)))
+	nc.SetDeadline(earlier(until, time.Now().Add(h.handshakeTimeout)))
 	sysconn.SetUserTimeout(nc, h.keepaliveIdle+h.keepaliveAnswer)
 	if h.tls != nil {
 		tc := tls.Client(nc, tlsFor(h.tls, h.address))
@@ -60,35 +70,42 @@ func (h *host) connect() (*clientConn, error) {
 		}
 		nc = wrapped
 	}
-	c := new(clientConn)
+	c := &clientConn{callerHalf: callerHalf{own: own}}
 	c.callerHalf.init(&c.link, h)
 	c.dialed = c
 	c.conn.init(nc, &c.wg, minPing)
 	c.socket, c.elsewhere, c.behind = newTryWriter(nc), c.writeRest, c.writeBehind
-	own := wire.DefaultSettings()
-	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
-	own.MaxStreams = 0
-	own.StreamWindow, own.ConnWindow = uint64(h.streamWindow), uint64(h.connWindow)
-	own.Features = offerChecksums(h.checksums)
+	settings := wire.DefaultSettings()
+	settings.MaxFrame = uint64(h.maxMessage) + frameOverhead
+	settings.MaxStreams = 0
+	settings.StreamWindow, settings.ConnWindow = uint64(h.streamWindow), uint64(h.connWindow)
+	settings.Features = offerChecksums(h.checksums)
 	if h.handlers != nil {
-		own.Session = h.session
-		h.handlers.settle(&own)
+		settings.Session = h.session
+		h.handlers.settle(&settings)
 	}
-	rd := &reader{maxFrame: own.MaxFrame, progress: &c.progress}
+	rd := &reader{maxFrame: settings.MaxFrame, progress: &c.progress}
 	rd.init(nc, rd)
 	if cred != nil {
 		if err := h.protects(nc); err != nil {
 			nc.Close()
 			return nil, err
 		}
-		own.Features |= wire.FeatureAuth
+		settings.Features |= wire.FeatureAuth
 		c.renewal = newRenewal(cred)
 	}
-	if c.peer, err = handshakeClient(nc, rd, own, cred); err != nil {
+	hello, offered := h.greet(c, settings, cred)
+	if c.peer, err = handshakeClient(nc, rd, hello); err != nil {
 		nc.Close()
 		return nil, h.handshakeError(err)
 	}
 	checksums, err := negotiateChecksums(h.checksums, &c.peer, "client", "server")
+	if checksums {
+		h.waitFromNowOn()
+	}
+	if checksums && !offered {
+		err = wire.Errorf(wire.BadChecksum, "the server demands checksums of frames, and takes a connection without them")
+	}
 	if err != nil {
 		nc.Close()
 		return nil, h.handshakeError(err)
@@ -102,7 +119,7 @@ func (h *host) connect() (*clientConn, error) {
 		return nil, fmt.Errorf("the connection to %s is refused by an observer: %w", h.address, err)
 	}
 	nc.SetDeadline(time.Time{})
-	c.streams.init(&own, &c.peer, h.windowsGrow, checksums)
+	c.streams.init(&settings, &c.peer, h.windowsGrow, checksums)
 	c.role.init(rd)
 	return c, nil
 }
@@ -118,12 +135,12 @@ func (h *host) enter(c *clientConn, err error, own bool) error {
 	if !own {
 		h.dialing = false
 		h.arrivedLocked(err)
+		h.endEarlyLocked(c, err)
 	}
 	switch {
 	case err != nil:
 		h.failedLocked(err)
 	case own:
-		c.own = true
 	default:
 		h.lastErr = nil
 		list := append(slices.Clone(*h.ready.Load()), &c.callerHalf)
@@ -133,7 +150,11 @@ func (h *host) enter(c *clientConn, err error, own bool) error {
 		h.stood = true
 		h.all[c] = struct{}{}
 		h.pool.upkeep.Add(&c.upkeep, mono.Now().Add(upkeep.Interval), c.tend)
-		c.wg.Go(c.read)
+		c.wg.Add(1) // for run
+		if c.isRead() {
+			c.role.started = true
+			go c.run()
+		}
 	}
 	tell := func() {}
 	if err != nil || !own { // a connection of one stream does not concern others
@@ -211,12 +232,8 @@ func (h *host) retryLocked(d time.Duration) {
 	})
 }
 
-// handshakeClient exchanges prefaces over a new connection, and shows the credential, if any.
-func handshakeClient(nc net.Conn, rd *reader, own wire.Settings, cred *Credential) (wire.Settings, error) {
-	hello := wire.AppendSettings(wire.AppendPreface(nil), own)
-	if cred != nil {
-		hello = wire.AppendAuth(hello, cred.Scheme, cred.Data)
-	}
+// handshakeClient exchanges prefaces over a new connection; hello is what this side sends.
+func handshakeClient(nc net.Conn, rd *reader, hello []byte) (wire.Settings, error) {
 	_, lost := nc.Write(hello)
 	peer, err := rd.readPreface() // a server that refuses the preface may have sent the reason
 	if err != nil && bytes.HasPrefix(rd.buf[rd.r:rd.w], gaveUp) {

@@ -63,9 +63,12 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 	bounded := left != 0
 	k.deadline = 0
 	k.settled = o.pinned || !o.mode.elsewhere()
-	k.mover = nil
-	if m.idempotent(o) && !k.settled && o.attempts > 1 {
-		k.mover = c
+	k.mover, k.early = nil, false
+	if m.idempotent(o) {
+		k.early = timed && !o.keyed && !o.oneway && !o.special()
+		if !k.settled && o.attempts > 1 {
+			k.mover = c
+		}
 	}
 	if bounded {
 		k.deadline = k.began.Add(left)

@@ -84,6 +84,9 @@ type host struct {
 	late      bool          // making a connection takes longer than usual, and no other one is ready
 	stood     bool          // there was a connection at some time
 	usual     time.Duration // of making a connection; 0: not known
+	early     *earlyCall    // goes out with the preface of the connection that is being made, or nil
+	greeted   bool          // the preface of that connection was made: it takes no call any more
+	waits     bool          // no call goes out with a preface, as the server demands checksums
 	patience  *time.Timer   // notes that the connection which is being made is late
 	retry     *time.Timer
 	changed   chan struct{}            // closed and replaced at every change of state
@@ -181,30 +184,50 @@ func allSaturated(list []*callerHalf) bool {
 
 // waitConn waits while a connection is being made, and starts making one unless the last failure
 // was so recent that the backoff still runs. A patient caller also waits for a late connection.
-func (h *host) waitConn(ctx context.Context, patient bool) (*callerHalf, *Error) {
+// early is the caller's call if it may go out with the preface of the connection, or nil. With
+// makes, the caller makes the connection itself, which takes up to ConnectTimeout.
+func (h *host) waitConn(ctx context.Context, patient, makes bool, early *earlyCall) (*callerHalf, *Error) {
 	for {
 		h.mu.Lock()
 		h.used = true
-		if list := *h.ready.Load(); len(list) > 0 {
+		if conn, ok := h.connLocked(early); ok {
 			h.mu.Unlock()
-			return list[0], nil
+			return conn, nil
 		}
 		err := h.uselessLocked()
-		if err == nil && h.late && !patient {
+		switch {
+		case early != nil && early.lost != nil:
+			err = unreached(early.lost, h.stood)
+		case err == nil && h.late && !patient:
 			err = h.lateLocked()
 		}
 		if err != nil {
+			h.leaveEarlyLocked(early)
 			h.mu.Unlock()
 			return nil, err
 		}
-		if h.mayConnectLocked() {
+		may := h.mayConnectLocked()
+		if may && makes {
+			h.beginLocked()
+			h.wg.Add(1)
+			h.proposeLocked(early)
+			h.mu.Unlock()
+			h.makeForCaller()
+			makes = false // there may not be time for another one
+			continue
+		}
+		if may {
 			h.connectLocked()
 		}
+		h.proposeLocked(early)
 		changed, lastErr := h.changed, h.lastErr
 		h.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
+			if conn := h.leaveEarly(early); conn != nil {
+				return conn, nil
+			}
 			e := h.notYet(ctx)
 			if lastErr != nil {
 				e.Message += ", and the last try failed: " + lastErr.Error()
@@ -254,16 +277,36 @@ func (h *host) mayConnectLocked() bool { return h.dial != nil && !h.closed && !h
 
 // connectLocked starts to make a connection; its end is a change of state.
 func (h *host) connectLocked() {
+	h.beginLocked()
+	h.wg.Go(func() {
+		c, err := h.connect(false)
+		h.enter(c, err, false)
+	})
+}
+
+// beginLocked notes that a connection is being made.
+func (h *host) beginLocked() {
 	h.dialing, h.tried = true, mono.Now()
 	if h.retry != nil {
 		h.retry.Stop()
 		h.retry = nil
 	}
 	h.awaitLocked()
-	h.wg.Go(func() {
-		c, err := h.connect()
-		h.enter(c, err, false)
-	})
+	// The maintenance of the connection sets its timer for this time. Setting it now wakes no
+	// thread: later, one would be waiting for the network until a later time.
+	h.upkeep.By(h.tried.Add(upkeep.Interval))
+}
+
+// makeForCaller makes a connection on the goroutine of a caller, which is about to read its reply
+// from it. So the connection's own goroutine is started when it is needed.
+func (h *host) makeForCaller() {
+	defer h.wg.Done() // the caller has added it
+	c, err := h.connect(false)
+	if err == nil {
+		c.role.who.Store(nobodyReads)
+		c.role.single = fewSingles
+	}
+	h.enter(c, err, false)
 }
 
 // instance is the address as instances have it.

@@ -93,10 +93,9 @@ func (h *host) succeed(c *callerHalf) bool {
 	if !h.mayConnectLocked() || mono.Now() < h.growAfter {
 		return false
 	}
-	h.dialing, h.tried = true, mono.Now()
-	h.awaitLocked() // c may have ended
+	h.beginLocked() // c may have ended
 	h.wg.Go(func() {
-		next, err := h.connect()
+		next, err := h.connect(false)
 		if h.enter(next, err, false) == nil {
 			c.dialed.leave()
 			return

@@ -159,7 +159,8 @@ func ConnectTimeout(d time.Duration) DialOption {
 }
 
 // Dialer replaces the function that makes connections. A client with its own dialer shares its
-// connections with no other client.
+// connections with no other client. dial must return when ctx ends, at the latest after
+// [ConnectTimeout]: a call may wait for it.
 func Dialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) DialOption {
 	return dialOption(func(o *dialOptions) {
 		o.wants(dial != nil, "anser.Dialer: the function is nil: leave the option out for net.Dialer")

@@ -18,7 +18,7 @@ func (h *host) connForStream(ctx context.Context, patient bool) (*callerHalf, *E
 	if c := h.pickStreamConn(); c != nil {
 		return c, nil
 	}
-	return h.waitConn(ctx, patient)
+	return h.waitConn(ctx, patient, false, nil)
 }
 
 // pickStreamConn returns the connection with the fewest streams, or nil if none is ready. It makes
@@ -54,7 +54,7 @@ func (h *host) dedicatedConn(ctx context.Context, patient bool) (*callerHalf, *E
 	}
 	made := make(chan result, 1)
 	h.wg.Go(func() {
-		c, err := h.connect()
+		c, err := h.connect(true)
 		made <- result{c, h.enter(c, err, true)}
 	})
 	stood, wait := h.stood, h.patienceLocked()

@@ -38,11 +38,12 @@ type readRole struct {
 	lastTurn uint32 // value of turns at the last look
 
 	// Owned by the holder.
-	reader *reader
-	batch  []arrived // as long as needed so far; at most replyBatch
-	n      int       // entries of batch
-	single int       // batches of one reply in a row
-	err    error     // why a caller could not continue; the goroutine ends the connection
+	started bool // the goroutine was started; a caller that has made the connection may need none
+	reader  *reader
+	batch   []arrived // as long as needed so far; at most replyBatch
+	n       int       // entries of batch
+	single  int       // batches of one reply in a row
+	err     error     // why a caller could not continue; the goroutine ends the connection
 }
 
 func (r *readRole) init(rd *reader) {
@@ -70,8 +71,14 @@ type arrived struct {
 	call  *call
 }
 
-// read is the connection's goroutine: it delivers replies until the connection ends, and then ends
-// the open calls.
+// run is the goroutine of the connection.
+func (c *clientConn) run() {
+	defer c.wg.Done() // enter has added it
+	c.read()
+}
+
+// read is the work of the connection's goroutine: it delivers replies until the connection ends,
+// and then ends the open calls.
 func (c *clientConn) read() {
 	var err error
 	for err == nil {
@@ -128,7 +135,31 @@ func (c *callerHalf) isRead() bool { return c.role.who.Load() != nobodyReads }
 // ensureReader ensures that the connection is read while a caller waits that cannot read itself.
 func (c *callerHalf) ensureReader() {
 	if c.role.who.Load() == nobodyReads && c.role.who.CompareAndSwap(nobodyReads, goroutineReads) {
+		c.dialed.wakeReader()
+	}
+}
+
+// wakeReader makes the goroutine, which has the role, read. It does not block: only the goroutine
+// that has set the role calls it.
+func (c *clientConn) wakeReader() {
+	if c.role.started {
 		c.role.wake <- struct{}{}
+		return
+	}
+	c.role.started = true
+	go c.run()
+}
+
+// finishReading makes the goroutine notice the end of the connection. If there is none yet, the
+// caller does its work.
+func (c *clientConn) finishReading() {
+	switch {
+	case c.role.who.Load() != nobodyReads || !c.role.who.CompareAndSwap(nobodyReads, goroutineReads):
+	case c.role.started:
+		c.wakeReader()
+	default:
+		c.role.started = true
+		c.run()
 	}
 }
 
@@ -147,8 +178,12 @@ func (c *callerHalf) readForCaller(k *call) {
 		}
 		select {
 		case <-k.done:
-			if !alone || !c.release() {
+			started := c.role.started
+			switch {
+			case !alone || !c.release():
 				c.passToReader()
+			case !started: // no goroutine is parked that the sweep would know
+				c.host.pool.standbys.enlist(c.dialed)
 			}
 			return
 		default:
@@ -165,7 +200,7 @@ func (c *callerHalf) readForCaller(k *call) {
 // passToReader lets the goroutine read.
 func (c *callerHalf) passToReader() {
 	c.role.who.Store(goroutineReads)
-	c.role.wake <- struct{}{}
+	c.dialed.wakeReader()
 }
 
 // interruptCaller makes a caller that reads check whether its call is over.

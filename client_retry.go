@@ -241,8 +241,12 @@ func (a *attempts) note(k *call, e *endpoint, err *Error) {
 	if err.Outcome != NotSent {
 		a.sent++
 	}
-	if a.ran != OutcomeUnknown && (err.Outcome == OutcomeUnknown || err.Outcome == Executed) {
-		a.ran = err.Outcome
+	outcome := err.Outcome
+	if err.mayHaveRun {
+		outcome = OutcomeUnknown
+	}
+	if a.ran != OutcomeUnknown && (outcome == OutcomeUnknown || outcome == Executed) {
+		a.ran = outcome
 	}
 	if e == nil {
 		return
@@ -258,7 +262,7 @@ func (a *attempts) note(k *call, e *endpoint, err *Error) {
 	}
 	if len(a.list) < maxNotedAttempts {
 		a.list = append(a.list, AttemptInfo{
-			Address: e.Instance().Address, Code: err.Code, Outcome: err.Outcome, Reason: k.pick.Reason, Duration: mono.Since(k.began), Message: err.Message,
+			Address: e.Instance().Address, Code: err.Code, Outcome: outcome, Reason: k.pick.Reason, Duration: mono.Since(k.began), Message: err.Message,
 		})
 	}
 }

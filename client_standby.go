@@ -89,7 +89,7 @@ func (s *standbys) forget() {
 // lookLocked looks at every connection, and stops the timer if none is left.
 func (s *standbys) lookLocked() {
 	s.conns = slices.DeleteFunc(s.conns, func(c *clientConn) bool {
-		c.role.listed = c.role.stillOutLocked()
+		c.role.listed = c.stillOutLocked()
 		return !c.role.listed
 	})
 	if len(s.conns) == 0 {
@@ -103,14 +103,15 @@ func (s *standbys) lookLocked() {
 
 // stillOutLocked reports whether the goroutine is still parked. It wakes the goroutine of a
 // connection that was unread between two looks.
-func (r *readRole) stillOutLocked() bool {
+func (c *clientConn) stillOutLocked() bool {
+	r := &c.role
 	who, turns := r.who.Load(), r.turns.Load()
 	if who == goroutineReads {
 		return false
 	}
 	stale := who == nobodyReads && r.unread && turns == r.lastTurn
 	if stale && r.who.CompareAndSwap(nobodyReads, goroutineReads) {
-		r.wake <- struct{}{} // does not block: only the caller that has set `who` sends
+		c.wakeReader()
 		return false
 	}
 	r.unread, r.lastTurn = who == nobodyReads, turns

@@ -67,6 +67,9 @@ const frameOverhead = 64 << 10
 // allows later.
 const maxHello = 64 << 10
 
+// helloSize is room for the preface and the settings of most peers, and for a small call.
+const helloSize = 256
+
 const maxTimeout = 100 * 365 * 24 * time.Hour // keeps points in time within an int64 of nanoseconds
 
 const idOffset = 8

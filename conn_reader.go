@@ -364,6 +364,11 @@ func notAnser(begin []byte) error {
 // tlsHandshake is the first byte that a TLS client sends.
 const tlsHandshake = 0x16
 
+// foreign is the error of a peer that speaks another protocol, or another version.
+type foreign struct{ error }
+
+func (f *foreign) Unwrap() error { return f.error }
+
 // readPreface reads the preface and settings of the peer.
 func (rd *reader) readPreface() (wire.Settings, error) {
 	for rd.w-rd.r < wire.PrefaceSize {
@@ -372,10 +377,10 @@ func (rd *reader) readPreface() (wire.Settings, error) {
 		if n := min(rd.w-rd.r, len(wire.Magic)); n > 0 && string(rd.buf[rd.r:rd.r+n]) != string(wire.Magic[:n]) {
 			is, may := stranger.BeginsHTTP(rd.buf[rd.r : rd.r+n])
 			if is {
-				return wire.Settings{}, errHTTP
+				return wire.Settings{}, &foreign{errHTTP}
 			}
 			if !may {
-				return wire.Settings{}, notAnser(rd.buf[rd.r : rd.r+n])
+				return wire.Settings{}, &foreign{notAnser(rd.buf[rd.r : rd.r+n])}
 			}
 		}
 		if err := rd.fill(); err != nil {
@@ -383,10 +388,10 @@ func (rd *reader) readPreface() (wire.Settings, error) {
 		}
 	}
 	if is, _ := stranger.BeginsHTTP(rd.buf[rd.r : rd.r+len(wire.Magic)]); is {
-		return wire.Settings{}, errHTTP
+		return wire.Settings{}, &foreign{errHTTP}
 	}
 	if err := wire.ParsePreface(rd.buf[rd.r:]); err != nil {
-		return wire.Settings{}, err
+		return wire.Settings{}, &foreign{err}
 	}
 	rd.r += wire.PrefaceSize
 	for {

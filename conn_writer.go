@@ -331,6 +331,26 @@ func (w *writer) sendOwned(frames []byte) error {
 	return w.err
 }
 
+// hold makes the caller the goroutine that writes, and keeps first as the first bytes that it
+// writes. Frames of others wait behind them, until the caller calls writeHeld.
+func (w *writer) hold(first []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writing = true
+	w.appendLocked(first)
+}
+
+// writeHeld writes what hold and others have left, and frames after it.
+func (w *writer) writeHeld(frames []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.appendLocked(frames)
+	}
+	w.drainLocked()
+	return w.err
+}
+
 // writeOwnedLocked writes frames that do not change meanwhile, and then the frames that were
 // appended in the meantime. w.mu is held, released while writing, and held again on return;
 // w.writing must be false, and w.err nil.

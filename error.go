@@ -40,8 +40,9 @@ type Error struct {
 	moved bool // the attempt was given up for another one, which the budget has paid for
 
 	// Of an attempt that found no connection.
-	obstacle obstacle
-	nowhere  bool // no instance that the call may go to can be reached
+	obstacle   obstacle
+	nowhere    bool // no instance that the call may go to can be reached
+	mayHaveRun bool // the call went out with the first bytes of a connection that was not made
 }
 
 // AttemptInfo describes one attempt of a failed call.

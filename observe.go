@@ -243,6 +243,7 @@ type observers struct {
 	calls    bool                                                               // one of them learns of whole calls
 	follows  bool                                                               // one of them follows each call from its beginning
 	messages bool                                                               // one of them follows requests and replies
+	conns    bool                                                               // one of them may refuse connections
 	trace    func(ctx context.Context, k CallKind, inherited Trace) TraceChoice // or nil
 }
 
@@ -253,6 +254,7 @@ func newObservers(old *observers, more []Observer) *observers {
 		return nil
 	}
 	w.messages = slices.ContainsFunc(w.list, func(o Observer) bool { return o.Request != nil || o.Reply != nil })
+	w.conns = slices.ContainsFunc(w.list, func(o Observer) bool { return o.ConnOpened != nil })
 	if i := slices.IndexFunc(w.list, func(o Observer) bool { return o.Trace != nil }); i >= 0 {
 		w.trace = w.list[i].Trace
 	}
@@ -300,6 +302,9 @@ func (w *observers) follow() bool { return w != nil && (w.calls || w.messages) }
 
 // followMessages reports whether an observer follows requests and replies.
 func (w *observers) followMessages() bool { return w != nil && w.messages }
+
+// followConns reports whether an observer learns of connections, which it may refuse.
+func (w *observers) followConns() bool { return w != nil && w.conns }
 
 // callBegan returns the context with which the call continues.
 func (w *observers) callBegan(ctx context.Context, c *CallInfo) context.Context {

@@ -176,6 +176,7 @@ type IdempotentOption interface {
 // Idempotent declares that running a call twice has the same effect as running it once, so that it
 // may be sent again when its outcome is unknown. If it is given to a method on the server, clients
 // learn it from the method's first reply; if it is given to a client or a call, it applies at once.
+// A small call that needs a connection is then sent with its first bytes, which saves a round trip.
 func Idempotent() IdempotentOption { return idempotentOption{} }
 
 // Checksums protects every frame of the side's connections with a CRC-32C, in both directions. It

@@ -171,11 +171,17 @@ func (c *calleeHalf) flushIfFull(s *reading) error {
 }
 
 func (c *calleeHalf) flush(s *reading) error {
-	if len(s.out) == 0 {
+	if len(s.out) == 0 && !s.greets {
 		return nil
 	}
 	s.run.ended = 0 // writing may take long
-	err := c.sendOwned(s.out)
+	var err error
+	if s.greets {
+		s.greets = false
+		err = c.writeHeld(s.out)
+	} else {
+		err = c.sendOwned(s.out)
+	}
 	s.out = s.out[:0]
 	if cap(s.out) > maxKeptOut {
 		s.out = nil

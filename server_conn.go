@@ -60,6 +60,7 @@ type reading struct {
 	auths     pingLimit // of AUTH frames
 	cancels   cancelpace.Limit
 	drained   bool   // the client opens no more calls
+	greets    bool   // the writer holds the preface and settings: see [writer.hold]
 	requests  int    // since the last read
 	turn      uint32 // grows with each read, and with every few requests since; see inline
 	untimed   int64  // runs since the last timed one
@@ -261,7 +262,7 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 	}
 	s := &reading{
 		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, unlisted: old.unlisted, hints: old.hints, lastID: old.lastID, now: mono.Now(), arrived: old.arrived,
-		auths: old.auths, cancels: old.cancels, drained: old.drained, sockDelay: old.sockDelay, turn: old.turn,
+		auths: old.auths, cancels: old.cancels, drained: old.drained, greets: old.greets, sockDelay: old.sockDelay, turn: old.turn,
 	}
 	s.continueFrom(&old.reader, s)
 	s.takeDesk()

@@ -96,6 +96,7 @@ func (c *serverConn) finishDrain() {
 // end closes the connection after its reader has stopped, and cancels the running calls.
 func (c *serverConn) end(s *reading, err error) {
 	err = c.setCloseReason(err)
+	c.token.Store(endedToken)
 	c.nc.SetWriteDeadline(time.Now().Add(byeBound))
 	c.flush(s)
 	c.mu.Lock()

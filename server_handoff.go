@@ -23,6 +23,9 @@ func (t readToken) running() bool { return t&1 != 0 }
 // idle is the turn after the handler has returned.
 func (t readToken) idle() readToken { return t &^ 1 }
 
+// endedToken is the word after the end of the connection, whose monitor forgets it at once.
+const endedToken = 0
+
 // next is the turn with which another goroutine takes over.
 func (t readToken) next() readToken { return (t>>32 + 1) << 32 }
 
@@ -139,6 +142,9 @@ func (m *monitor) close() {
 // the process kept its processors.
 func (c *serverConn) look(kept bool) observation {
 	t := readToken(c.token.Load())
+	if t == endedToken {
+		return sawNothing
+	}
 	if t != c.seen {
 		c.seen, c.same = t, 0
 		if t.running() {

@@ -124,7 +124,11 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 	if s.queues.Load() {
 		st.sockDelay = newSockDelay(c.nc)
 	}
-	if _, err := c.nc.Write(wire.AppendSettings(wire.AppendPreface(nil), s.settings)); err != nil {
+	hello := wire.AppendSettings(wire.AppendPreface(make([]byte, 0, helloSize)), s.settings)
+	if st.r < st.w && !checksums { // calls have come with the client's preface
+		st.greets = true
+		c.hold(hello)
+	} else if _, err := c.nc.Write(hello); err != nil {
 		return nil, nil, err
 	}
 	s.mu.Lock()

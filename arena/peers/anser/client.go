@@ -12,8 +12,12 @@ import (
 	"github.com/anser-rpc/anser/arena/workload"
 )
 
-func open(ctx context.Context, o *workload.ClientOptions, vtproto bool) (func(i int) workload.Call, func(), error) {
-	shared, dial := clients(o, vtproto)
+func open(ctx context.Context, o *workload.ClientOptions, vtproto, idempotent bool) (func(i int) workload.Call, func(), error) {
+	var opts []anser.DialOption
+	if idempotent {
+		opts = append(opts, anser.Idempotent())
+	}
+	shared, dial := clients(o, vtproto, opts...)
 	return workload.OpenLazy(func(_ context.Context, target string) (workload.Conn, error) { return dial(target) })(ctx, shared)
 }
 
@@ -38,15 +42,17 @@ var alone = []anser.DialOption{anser.Conns(1), anser.Dialer(new(net.Dialer).Dial
 // clients returns how the clients for the options are dialled. As far as callers share connections
 // they share one client, which knows all servers, spreads its calls over them and has as many
 // connections to each as its share is. Otherwise a client for each caller, or call, has one
-// connection.
-func clients(o *workload.ClientOptions, vtproto bool) (*workload.ClientOptions, func(target string) (conn, error)) {
+// connection. All of them have the options.
+func clients(o *workload.ClientOptions, vtproto bool, opts ...anser.DialOption) (*workload.ClientOptions, func(target string) (conn, error)) {
 	if o.Conns == 0 || o.Fresh {
-		return o, func(addr string) (conn, error) { return dial(addr, vtproto, alone...) }
+		opts = append(opts, alone...)
+		return o, func(addr string) (conn, error) { return dial(addr, vtproto, opts...) }
 	}
 	shared := *o
 	shared.Conns, shared.Addrs = 1, []string{strings.Join(o.Addrs, ",")}
 	conns := (o.Conns + len(o.Addrs) - 1) / len(o.Addrs)
-	return &shared, func(target string) (conn, error) { return dial(target, vtproto, anser.Conns(conns)) }
+	opts = append(opts, anser.Conns(conns))
+	return &shared, func(target string) (conn, error) { return dial(target, vtproto, opts...) }
 }
 
 // conn makes calls and futures.

@@ -1,5 +1,6 @@
-// Anser is three peers of the arena: this repository's own framework with its default options, by
-// calls and by futures, and by calls with the code of vtproto in place of that of "anser gen".
+// Anser is four peers of the arena: this repository's own framework with its default options, by
+// calls and by futures, by calls with the code of vtproto in place of that of "anser gen", and, for
+// connections of one call each, by calls of methods that are declared idempotent.
 package main
 
 import (
@@ -19,16 +20,17 @@ const (
 func main() { newProgram(false).Main() }
 
 func newProgram(vtproto bool) *workload.Program {
-	adaptive := false
+	adaptive, idempotent := false, false
 	return &workload.Program{
 		Name: "anser",
 		Flags: func(f *flag.FlagSet) {
 			f.BoolVar(&adaptive, "adaptive", adaptive, "server: with an adaptive limit")
+			f.BoolVar(&idempotent, "idempotent", idempotent, "client: declare the methods idempotent, so that the first call goes out with the preface")
 			f.BoolVar(&vtproto, "vtproto", vtproto, "encode and decode with the code of vtproto, and not of anser gen")
 		},
 		Serve: func(ctx context.Context, o *workload.ServerOptions) error { return serve(ctx, o, adaptive, vtproto) },
 		Open: func(ctx context.Context, o *workload.ClientOptions) (func(i int) workload.Call, func(), error) {
-			return open(ctx, o, vtproto)
+			return open(ctx, o, vtproto, idempotent)
 		},
 		OpenAsync: func(ctx context.Context, o *workload.ClientOptions) (func(i int) workload.Start, func(), error) {
 			return openAsync(ctx, o, vtproto)
