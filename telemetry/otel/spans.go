@@ -38,7 +38,8 @@ func (o *Exporter) beginSpan(ctx context.Context, c *anser.CallInfo) context.Con
 	} else {
 		var span trace.Span
 		ctx, span = o.begin(ctx, c, c.Began())
-		// The ids of the span are the exporter's, unless its provider was made without the option IDs.
+		// The ids of the span are the exporter's, unless its provider was made without the option
+		// IDs.
 		ctx = &live{Context: anser.WithTrace(ctx, idsOf(span)), id: c.Trace.SpanID, made: span}
 	}
 	if !c.Server {
@@ -121,7 +122,7 @@ func (o *Exporter) recordLate(ctx context.Context, c *anser.CallInfo) {
 	o.count(ctx, c, o.makeLate(ctx, c))
 }
 
-// makeLate has the provider make the span of a call that has ended, and returns the ids of the span.
+// makeLate has the provider make the span of a call that has ended, and returns the span's ids.
 func (o *Exporter) makeLate(ctx context.Context, c *anser.CallInfo) anser.Trace {
 	room := rooms.Get().(*[]attribute.KeyValue)
 	attrs := o.appendBegin((*room)[:0], c, peerOf(ctx, c))
@@ -296,8 +297,8 @@ func appendSize(attrs []attribute.KeyValue, key attribute.Key, n int) []attribut
 	return attrs
 }
 
-// eachAttempt calls f with the attributes of each attempt of a call with more than one, and the time
-// when the attempt ended.
+// eachAttempt calls f with the attributes of each attempt of a call with more than one, and the
+// time when the attempt ended.
 func eachAttempt(c *anser.CallInfo, ended time.Time, f func(at time.Time, attrs []attribute.KeyValue)) {
 	if len(c.Attempts) == 0 {
 		return
