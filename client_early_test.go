@@ -3,6 +3,7 @@ package anser_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"net"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -448,6 +450,38 @@ func TestCallerMakesItsConnection(t *testing.T) {
 				c.Close()
 				if err := <-failed; err == nil || time.Since(began) > 100*time.Millisecond {
 					t.Errorf("after Close: %v, after %v", err, time.Since(began))
+				}
+			})
+		})
+	}
+}
+
+// A function of the user that does not return does not make a call outlast its deadline: another
+// goroutine makes the connection.
+func TestDeadlineWhileAFunctionMakesTheConnectionWait(t *testing.T) {
+	wait := func() { time.Sleep(time.Minute) }
+	lastly := func(context.Context, string, string) (net.Conn, error) { return nil, context.DeadlineExceeded }
+	for name, opts := range map[string][]anser.DialOption{
+		"observer of connections": {anser.Observe(anser.Observer{ConnOpened: func(anser.ConnInfo) error { wait(); return nil }})},
+		"observer of failures":    {anser.Dialer(lastly), anser.Observe(anser.Observer{ConnFailed: func(anser.ConnInfo, error) { wait() }})},
+		"verification": {anser.TLS(&tls.Config{InsecureSkipVerify: true, VerifyConnection: func(tls.ConnectionState) error {
+			wait()
+			return nil
+		}})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				var server []anser.ServerOption
+				if name == "verification" {
+					authority := transporttest.NewAuthority(t) // whose certificates are valid at the time of the bubble
+					server = append(server, anser.TLS(&tls.Config{Certificates: []tls.Certificate{authority.Issue(t, time.Hour, "a")}}))
+				}
+				serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, server...)
+				c := dial(t, "a:1", append([]anser.DialOption{anser.Dialer(network.Dial), anser.Conns(1)}, opts...)...)
+				began := time.Now()
+				_, err := call(context.Background(), c, "Echo.Say", "x", anser.Timeout(10*time.Second))
+				if took := time.Since(began); err == nil || took > 10*time.Second {
+					t.Errorf("%v, after %v", err, took)
 				}
 			})
 		})

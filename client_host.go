@@ -297,6 +297,14 @@ func (h *host) beginLocked() {
 	h.upkeep.By(h.tried.Add(upkeep.Interval))
 }
 
+// makesInTime reports whether making a connection ends with [ConnectTimeout]. The functions of
+// credentials, wrappers, observers and TLS have no context that would end them.
+func (h *host) makesInTime() bool {
+	t := h.tls
+	return h.credentials == nil && h.wrapper == nil && !h.observers.learnConns() &&
+		(t == nil || t.VerifyPeerCertificate == nil && t.VerifyConnection == nil && t.GetClientCertificate == nil)
+}
+
 // makeForCaller makes a connection on the goroutine of a caller, which is about to read its reply
 // from it. So the connection's own goroutine is started when it is needed.
 func (h *host) makeForCaller() {
