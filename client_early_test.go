@@ -487,3 +487,28 @@ func TestDeadlineWhileAFunctionMakesTheConnectionWait(t *testing.T) {
 		})
 	}
 }
+
+// The caller may recover a panic of the function that dials: later calls make a connection.
+func TestDialerPanics(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		dials := 0
+		c := dial(t, "a:1", anser.Conns(1), anser.Dialer(func(ctx context.Context, kind, address string) (net.Conn, error) {
+			if dials++; dials == 1 {
+				panic("no network")
+			}
+			return network.Dial(ctx, kind, address)
+		}))
+		func() {
+			defer func() {
+				if p := recover(); p != "no network" {
+					t.Errorf("recovered %v", p)
+				}
+			}()
+			call(context.Background(), c, "Echo.Say", "x")
+		}()
+		if out, err := call(context.Background(), c, "Echo.Say", "y"); err != nil || out != "y" {
+			t.Errorf("%q, %v", out, err)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package anser
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -309,13 +310,22 @@ func (h *host) makesInTime() bool {
 // from it. So the connection's own goroutine is started when it is needed.
 func (h *host) makeForCaller() {
 	defer h.wg.Done() // the caller has added it
+	returned := false
+	defer func() {
+		if !returned { // the caller may recover the panic, and call again
+			h.enter(nil, errDialPanicked, false)
+		}
+	}()
 	c, err := h.connect(false)
+	returned = true
 	if err == nil {
 		c.role.who.Store(nobodyReads)
 		c.role.single = fewSingles
 	}
 	h.enter(c, err, false)
 }
+
+var errDialPanicked = errors.New("the function of anser.Dialer has panicked, or ended its goroutine")
 
 // instance is the address as instances have it.
 func (h *host) instance() string {
