@@ -104,6 +104,7 @@ func TestCallsThatGoOutWithThePreface(t *testing.T) {
 		"as large as goes":         {1, nil, say(strings.Repeat("x", 1024-wire.RequestSize), idempotent)},
 		"one byte more":            {0, nil, say(strings.Repeat("x", 1024-wire.RequestSize+1), idempotent)},
 		"not idempotent":           {0, nil, say("x")},
+		"only sent once":           {0, nil, say("x", idempotent, anser.Attempts(1))},
 		"with a key":               {0, nil, say("x", idempotent, anser.IdempotencyKey("k"))},
 		"compressed":               {0, []anser.DialOption{anser.Compress(compress.Gzip())}, say("x", idempotent)},
 		"with checksums":           {0, []anser.DialOption{anser.Checksums()}, say("x", idempotent)},
@@ -260,7 +261,7 @@ func TestChecksumsAfterACallWithThePreface(t *testing.T) {
 }
 
 // A call that was lost with its connection before the server answered is tried until its deadline,
-// as one that was not sent; but it goes out with a preface only once.
+// as one that was not sent; but it goes out with a preface only once, and that was an attempt.
 func TestCallWithThePrefaceIsTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		l := network.Listen("a:1")
@@ -279,6 +280,9 @@ func TestCallWithThePrefaceIsTriedAgain(t *testing.T) {
 				}
 				p.Send(wirepeer.Hello(wire.DefaultSettings()))
 				r, _ := p.NextOf(wire.TypeRequest)
+				if n := r.Body[6]; n != 1 {
+					t.Errorf("it arrives as attempt %d, want 1", n)
+				}
 				p.Send(wirepeer.Reply(r.ID, []byte("at last")))
 				p.NextOf(wire.TypeClose)
 				nc.Close()
