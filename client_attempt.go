@@ -160,10 +160,9 @@ func (k *call) connect(ctx context.Context, e *endpoint, m *clientMethod) (conn 
 }
 
 // mayMake reports whether the caller, which waits for nothing but its reply, may make a connection
-// to the host on its own goroutine: whether its time is longer than that takes. The functions of
-// credentials and wrappers are not bound to return in time.
+// to the host on its own goroutine: whether its time is longer than that takes.
 func (k *call) mayMake(h *host) bool {
-	return k.stream == nil && !k.oneway && h.credentials == nil && h.wrapper == nil &&
+	return k.stream == nil && !k.oneway && h.makesInTime() &&
 		(k.deadline == 0 || mono.Until(k.deadline) > h.connectTimeout)
 }
 

@@ -137,6 +137,13 @@ func (h *host) enter(c *clientConn, err error, own bool) error {
 		h.arrivedLocked(err)
 		h.endEarlyLocked(c, err)
 	}
+	read := false
+	if err == nil {
+		// Before others find the connection in ready: from then on they may read it.
+		read = c.isRead()
+		c.role.started = read
+		c.wg.Add(1) // for run
+	}
 	switch {
 	case err != nil:
 		h.failedLocked(err)
@@ -150,9 +157,7 @@ func (h *host) enter(c *clientConn, err error, own bool) error {
 		h.stood = true
 		h.all[c] = struct{}{}
 		h.pool.upkeep.Add(&c.upkeep, mono.Now().Add(upkeep.Interval), c.tend)
-		c.wg.Add(1) // for run
-		if c.isRead() {
-			c.role.started = true
+		if read {
 			go c.run()
 		}
 	}

@@ -3,6 +3,7 @@ package anser_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"net"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -102,6 +104,7 @@ func TestCallsThatGoOutWithThePreface(t *testing.T) {
 		"as large as goes":         {1, nil, say(strings.Repeat("x", 1024-wire.RequestSize), idempotent)},
 		"one byte more":            {0, nil, say(strings.Repeat("x", 1024-wire.RequestSize+1), idempotent)},
 		"not idempotent":           {0, nil, say("x")},
+		"only sent once":           {0, nil, say("x", idempotent, anser.Attempts(1))},
 		"with a key":               {0, nil, say("x", idempotent, anser.IdempotencyKey("k"))},
 		"compressed":               {0, []anser.DialOption{anser.Compress(compress.Gzip())}, say("x", idempotent)},
 		"with checksums":           {0, []anser.DialOption{anser.Checksums()}, say("x", idempotent)},
@@ -258,7 +261,7 @@ func TestChecksumsAfterACallWithThePreface(t *testing.T) {
 }
 
 // A call that was lost with its connection before the server answered is tried until its deadline,
-// as one that was not sent; but it goes out with a preface only once.
+// as one that was not sent; but it goes out with a preface only once, and that was an attempt.
 func TestCallWithThePrefaceIsTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		l := network.Listen("a:1")
@@ -277,6 +280,9 @@ func TestCallWithThePrefaceIsTriedAgain(t *testing.T) {
 				}
 				p.Send(wirepeer.Hello(wire.DefaultSettings()))
 				r, _ := p.NextOf(wire.TypeRequest)
+				if n := r.Body[6]; n != 1 {
+					t.Errorf("it arrives as attempt %d, want 1", n)
+				}
 				p.Send(wirepeer.Reply(r.ID, []byte("at last")))
 				p.NextOf(wire.TypeClose)
 				nc.Close()
@@ -452,4 +458,61 @@ func TestCallerMakesItsConnection(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A function of the user that does not return does not make a call outlast its deadline: another
+// goroutine makes the connection.
+func TestDeadlineWhileAFunctionMakesTheConnectionWait(t *testing.T) {
+	wait := func() { time.Sleep(time.Minute) }
+	lastly := func(context.Context, string, string) (net.Conn, error) { return nil, context.DeadlineExceeded }
+	for name, opts := range map[string][]anser.DialOption{
+		"observer of connections": {anser.Observe(anser.Observer{ConnOpened: func(anser.ConnInfo) error { wait(); return nil }})},
+		"observer of failures":    {anser.Dialer(lastly), anser.Observe(anser.Observer{ConnFailed: func(anser.ConnInfo, error) { wait() }})},
+		"verification": {anser.TLS(&tls.Config{InsecureSkipVerify: true, VerifyConnection: func(tls.ConnectionState) error {
+			wait()
+			return nil
+		}})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				var server []anser.ServerOption
+				if name == "verification" {
+					authority := transporttest.NewAuthority(t) // whose certificates are valid at the time of the bubble
+					server = append(server, anser.TLS(&tls.Config{Certificates: []tls.Certificate{authority.Issue(t, time.Hour, "a")}}))
+				}
+				serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, server...)
+				c := dial(t, "a:1", append([]anser.DialOption{anser.Dialer(network.Dial), anser.Conns(1)}, opts...)...)
+				began := time.Now()
+				_, err := call(context.Background(), c, "Echo.Say", "x", anser.Timeout(10*time.Second))
+				if took := time.Since(began); err == nil || took > 10*time.Second {
+					t.Errorf("%v, after %v", err, took)
+				}
+			})
+		})
+	}
+}
+
+// The caller may recover a panic of the function that dials: later calls make a connection.
+func TestDialerPanics(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		dials := 0
+		c := dial(t, "a:1", anser.Conns(1), anser.Dialer(func(ctx context.Context, kind, address string) (net.Conn, error) {
+			if dials++; dials == 1 {
+				panic("no network")
+			}
+			return network.Dial(ctx, kind, address)
+		}))
+		func() {
+			defer func() {
+				if p := recover(); p != "no network" {
+					t.Errorf("recovered %v", p)
+				}
+			}()
+			call(context.Background(), c, "Echo.Say", "x")
+		}()
+		if out, err := call(context.Background(), c, "Echo.Say", "y"); err != nil || out != "y" {
+			t.Errorf("%q, %v", out, err)
+		}
+	})
 }

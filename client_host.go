@@ -3,6 +3,7 @@ package anser
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -297,17 +298,34 @@ func (h *host) beginLocked() {
 	h.upkeep.By(h.tried.Add(upkeep.Interval))
 }
 
+// makesInTime reports whether making a connection ends with [ConnectTimeout]. The functions of
+// credentials, wrappers, observers and TLS have no context that would end them.
+func (h *host) makesInTime() bool {
+	t := h.tls
+	return h.credentials == nil && h.wrapper == nil && !h.observers.learnConns() &&
+		(t == nil || t.VerifyPeerCertificate == nil && t.VerifyConnection == nil && t.GetClientCertificate == nil)
+}
+
 // makeForCaller makes a connection on the goroutine of a caller, which is about to read its reply
 // from it. So the connection's own goroutine is started when it is needed.
 func (h *host) makeForCaller() {
 	defer h.wg.Done() // the caller has added it
+	returned := false
+	defer func() {
+		if !returned { // the caller may recover the panic, and call again
+			h.enter(nil, errDialPanicked, false)
+		}
+	}()
 	c, err := h.connect(false)
+	returned = true
 	if err == nil {
 		c.role.who.Store(nobodyReads)
 		c.role.single = fewSingles
 	}
 	h.enter(c, err, false)
 }
+
+var errDialPanicked = errors.New("the function of anser.Dialer has panicked, or ended its goroutine")
 
 // instance is the address as instances have it.
 func (h *host) instance() string {

@@ -238,12 +238,12 @@ func (a *attempts) delay() time.Duration {
 
 // note records the attempt of k at e, which failed with err.
 func (a *attempts) note(k *call, e *endpoint, err *Error) {
-	if err.Outcome != NotSent {
-		a.sent++
-	}
 	outcome := err.Outcome
 	if err.mayHaveRun {
 		outcome = OutcomeUnknown
+	}
+	if outcome != NotSent {
+		a.sent++
 	}
 	if a.ran != OutcomeUnknown && (outcome == OutcomeUnknown || outcome == Executed) {
 		a.ran = outcome

@@ -244,6 +244,7 @@ type observers struct {
 	follows  bool                                                               // one of them follows each call from its beginning
 	messages bool                                                               // one of them follows requests and replies
 	conns    bool                                                               // one of them may refuse connections
+	attempts bool                                                               // one of them learns of connections, or of those that were not made
 	trace    func(ctx context.Context, k CallKind, inherited Trace) TraceChoice // or nil
 }
 
@@ -255,6 +256,7 @@ func newObservers(old *observers, more []Observer) *observers {
 	}
 	w.messages = slices.ContainsFunc(w.list, func(o Observer) bool { return o.Request != nil || o.Reply != nil })
 	w.conns = slices.ContainsFunc(w.list, func(o Observer) bool { return o.ConnOpened != nil })
+	w.attempts = w.conns || slices.ContainsFunc(w.list, func(o Observer) bool { return o.ConnFailed != nil })
 	if i := slices.IndexFunc(w.list, func(o Observer) bool { return o.Trace != nil }); i >= 0 {
 		w.trace = w.list[i].Trace
 	}
@@ -305,6 +307,9 @@ func (w *observers) followMessages() bool { return w != nil && w.messages }
 
 // followConns reports whether an observer learns of connections, which it may refuse.
 func (w *observers) followConns() bool { return w != nil && w.conns }
+
+// learnConns reports whether an observer is called while a connection is made.
+func (w *observers) learnConns() bool { return w != nil && w.attempts }
 
 // callBegan returns the context with which the call continues.
 func (w *observers) callBegan(ctx context.Context, c *CallInfo) context.Context {

@@ -367,3 +367,42 @@ func TestAllocationsOfForward(t *testing.T) {
 		t.Logf("%v allocations a call", n)
 	}
 }
+
+// Calls may come with the client's preface. Replies that they get meanwhile wait behind the
+// settings, which the goroutine writes that forwards further calls: it does not wait for itself.
+func TestForwardCallsThatCameWithThePreface(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		large := bytes.Repeat([]byte("x"), 2<<20) // more than a connection holds for its peer
+		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Large": func(context.Context, *[]byte) (*[]byte, error) { return &large, nil }})
+		up := dial(t, "a:1", anser.Dialer(network.Dial))
+		const calls = 4
+		chosen := 0
+		s := anser.NewServer(silent, anser.Forward(func(context.Context, *anser.ForwardCall) (*anser.Client, string, error) {
+			if chosen++; chosen == calls-1 {
+				time.Sleep(time.Second) // until the replies to the calls before are here
+			}
+			return up, "", nil
+		}))
+		run(t, s, network.Listen("gw:1"))
+		nc, err := network.Dial(context.Background(), "tcp", "gw:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		nc.SetDeadline(time.Now().Add(5 * time.Second))
+		p := wirepeer.New(nc)
+		hello := append(wirepeer.Hello(wire.DefaultSettings()), wire.AppendMethod(nil, 1, "Echo.Large")...)
+		for id := range uint64(calls) {
+			hello = append(hello, wirepeer.Request(id+1, 1, nil)...)
+		}
+		p.Send(hello)
+		if _, err := p.ReadHello(); err != nil {
+			t.Fatal(err)
+		}
+		for range calls {
+			if _, err := p.NextOf(wire.TypeReply); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -3,6 +3,7 @@ package sysconn
 import (
 	"io"
 	"net"
+	"syscall"
 	"testing"
 )
 
@@ -35,5 +36,40 @@ func TestWriteLast(t *testing.T) {
 	pipe, _ := net.Pipe()
 	if WriteLast(pipe, []byte("bye")) {
 		t.Error("a pipe has taken bytes")
+	}
+}
+
+// A connection with unread input is reset when it is closed. So its last bytes must be written
+// before, by themselves.
+func TestWriteLastWithUnreadInput(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	out, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	in, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if _, err := in.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := out.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.Read(func(fd uintptr) bool { // waits until the input is there
+		var b [1]byte
+		n, _, _ := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		return n > 0
+	})
+	if WriteLast(out, []byte("bye")) {
+		t.Error("it was left to a reset to carry the last bytes")
 	}
 }
