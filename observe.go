@@ -244,7 +244,7 @@ type observers struct {
 	follows  bool                                                               // one of them follows each call from its beginning
 	messages bool                                                               // one of them follows requests and replies
 	conns    bool                                                               // one of them may refuse connections
-	attempts bool                                                               // one of them learns of connections, or of those that were not made
+	attempts bool                                                               // one of them learns of connections, or of failures to make one
 	trace    func(ctx context.Context, k CallKind, inherited Trace) TraceChoice // or nil
 }
 

@@ -144,7 +144,7 @@ func (p *forwarder) forward(c *calleeHalf, s *reading, n *named, h wire.Header, 
 		return c.handToWorker(s, n, k.ctx, opaqueCodec(r.Codec), r.Payload)
 	default:
 		if c.unread.Load() > 0 {
-			if s.greets { // this goroutine itself must write what the client is to read
+			if s.greets { // this goroutine itself must write what the client reads
 				c.flush(s) // an error ends the connection
 			}
 			c.awaitReading()
