@@ -241,3 +241,26 @@ func dynamic(tb testing.TB, d protoreflect.MessageDescriptor) proto.Message {
 	}
 	return t.New().Interface()
 }
+
+// below calls f on a stack that n more bytes are in use of.
+func below(n int, f func()) {
+	if n > 0 {
+		below(n-64, f) // a frame is about as large
+		return
+	}
+	f()
+}
+
+// The stack moves when it grows, wherever that is.
+func TestGeneratedCodeWhileTheStackGrows(t *testing.T) {
+	bad := []byte{0x0a, 0x7f} // a string of which the bytes are missing
+	for used := 0; used < 32<<10; used += 64 {
+		done := make(chan error)
+		go func() { // with a new stack
+			below(used, func() { done <- pbrt.Unmarshal(bad, new(benchpb.BenchmarkMessage), 100, pbrt.Shared) })
+		}()
+		if <-done == nil {
+			t.Fatalf("with %d bytes of the stack in use, an invalid message is decoded", used)
+		}
+	}
+}

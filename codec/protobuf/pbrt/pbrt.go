@@ -113,6 +113,11 @@ func Unmarshal(b []byte, m Message, depth int, mode Mode) error {
 
 // hide returns s in a way that the compiler cannot follow. Otherwise the call of a method of an
 // interface would move each State to the heap. Generated methods do not keep it.
+//
+// The stack must not move between the two lines. It cannot, as nothing is called there, but with
+// the race detector the compiler inserts a check of the pointer, which is a call and may move it.
+//
+//go:nocheckptr
 func hide(s *State) *State {
 	address := uintptr(unsafe.Pointer(s))
 	return *(**State)(unsafe.Pointer(&address))
