@@ -198,7 +198,8 @@ func (p *kvPlugin) Stop() error { return p.Unregister("Arith") }
 
 // mover is a server of either side in the registry.
 type mover struct {
-	calls atomic.Int64
+	calls atomic.Int64 // of both clients
+	stock atomic.Int64 // of the client of rpcx
 	stop  func()
 }
 
@@ -209,7 +210,7 @@ func stockMover(t *testing.T, p *place) *mover {
 	s := server.NewServer()
 	registered := p.plugin(t, l.Addr().String())
 	s.Plugins.Add(registered)
-	if err := s.RegisterName("Arith", &counted{&m.calls}, "weight=1"); err != nil {
+	if err := s.RegisterName("Arith", &counted{m}, "weight=1"); err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan struct{})
@@ -239,11 +240,20 @@ func (m *mover) forgotten(t *testing.T) {
 	}
 }
 
+// The factors by which the two clients multiply.
+const (
+	stockFactor = 2
+	anserFactor = 3
+)
+
 // counted is a service that counts its calls.
-type counted struct{ n *atomic.Int64 }
+type counted struct{ m *mover }
 
 func (c *counted) Mul(_ context.Context, in *Args, out *Reply) error {
-	c.n.Add(1)
+	c.m.calls.Add(1)
+	if in.B == stockFactor {
+		c.m.stock.Add(1)
+	}
 	out.C = in.A * in.B
 	return nil
 }
@@ -253,7 +263,7 @@ func anserMover(t *testing.T, p *place) *mover {
 	m := new(mover)
 	reg := p.announce(t)
 	s := anser.NewServer(protocols.All(), anser.NoSignals(), anser.Announce(reg, registry.Instance{Service: "Arith"}))
-	if err := s.RegisterName("Arith", &counted{&m.calls}); err != nil {
+	if err := s.RegisterName("Arith", &counted{m}); err != nil {
 		t.Fatal(err)
 	}
 	l := must[net.Listener](t)(s.Listen("127.0.0.1:0"))
@@ -287,7 +297,7 @@ func TestMove(t *testing.T) {
 			defer x.Close()
 			c := must[*anser.Client](t)(anser.Dial(p.target, p.scheme, protocols.RPCX()))
 			defer c.Close()
-			load := func(n *atomic.Int64, call func(ctx context.Context, in *Args, out *Reply) error) {
+			load := func(n *atomic.Int64, factor int, call func(ctx context.Context, in *Args, out *Reply) error) {
 				clients.Go(func() {
 					for i := 0; ; i++ {
 						select {
@@ -297,7 +307,7 @@ func TestMove(t *testing.T) {
 						}
 						var out Reply
 						ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-						if err := call(ctx, &Args{i, 2}, &out); err != nil || out.C != 2*i {
+						if err := call(ctx, &Args{i, factor}, &out); err != nil || out.C != factor*i {
 							t.Errorf("a call has failed: %+v, %v", out, err)
 						}
 						cancel()
@@ -305,8 +315,8 @@ func TestMove(t *testing.T) {
 					}
 				})
 			}
-			load(&byStock, func(ctx context.Context, in *Args, out *Reply) error { return x.Call(ctx, "Mul", in, out) })
-			load(&byAnser, func(ctx context.Context, in *Args, out *Reply) error { return c.Call(ctx, "Arith.Mul", in, out) })
+			load(&byStock, stockFactor, func(ctx context.Context, in *Args, out *Reply) error { return x.Call(ctx, "Mul", in, out) })
+			load(&byAnser, anserFactor, func(ctx context.Context, in *Args, out *Reply) error { return c.Call(ctx, "Arith.Mul", in, out) })
 			defer func() {
 				close(stop)
 				clients.Wait()
@@ -334,7 +344,7 @@ func TestMove(t *testing.T) {
 			grown(&old.calls)
 			fresh := anserMover(t, &p)
 			both()
-			grown(&fresh.calls)
+			grown(&fresh.stock) // rpcx's client learns of a server when it asks the registry again
 			old.stop()
 			alone := byStock.Load()
 			grown(&byStock)
@@ -344,7 +354,7 @@ func TestMove(t *testing.T) {
 			}
 			back := stockMover(t, &p)
 			both()
-			grown(&back.calls)
+			grown(&back.stock)
 			fresh.stop()
 			grown(&byStock)
 			grown(&byAnser)
