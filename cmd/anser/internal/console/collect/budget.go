@@ -5,7 +5,8 @@ import "time"
 // Readings take at most share of the processor time of the processes that are read, unless each of
 // them would be read less often than the last plan says.
 const (
-	share = 0.01
+	share         = 0.01
+	mostUnwatched = 3 // rounds without a viewer
 
 	// costOfPage is what a reading takes of its process, and assumedCost what it takes of the
 	// console until that is measured.
@@ -26,7 +27,7 @@ const (
 // plan says how often processes are read.
 type plan struct {
 	period           time.Duration // between two rounds
-	others, detailed int           // rounds in which each process is read once: of a service that a viewer sees in detail, or not
+	others, detailed int           // rounds in which each process is read once: detailed if a viewer sees its service in detail
 }
 
 // The plans while a viewer looks and otherwise, the best one first. Processes of a service that a
@@ -35,7 +36,7 @@ var (
 	watchedPlans = []plan{
 		{Watched, 1, 1}, {Watched, 2, 1}, {Watched, 3, 1}, {Watched, 4, 1}, {Watched, 4, 2}, {2 * Watched, 2, 2}, {Slowest / 2, 2, 2},
 	}
-	unwatchedPlans = []plan{{Unwatched, 1, 1}, {Unwatched, 2, 2}, {Unwatched, 3, 3}}
+	unwatchedPlans = []plan{{Unwatched, 1, 1}, {Unwatched, 2, 2}, {Unwatched, mostUnwatched, mostUnwatched}}
 )
 
 // of returns the plan for a number of processes, which a large system reads in more turns.

@@ -21,7 +21,7 @@ const (
 	Watched   = time.Second      // while a viewer looks; see [Slowest] for large systems
 	Unwatched = 10 * time.Second // otherwise
 	// Rarest is the longest time between two readings of a page while no viewer looks.
-	Rarest = 3 * Unwatched
+	Rarest = mostUnwatched * Unwatched
 )
 
 const (
