@@ -220,7 +220,7 @@ func TestProcessesWithLittleToDo(t *testing.T) {
 		cpu                      float64 // of each of 20 processes
 		watched, detail, without int64   // pages in ten seconds, and in a minute without a viewer
 	}{
-		{0.1, 200, 200, 120}, {0.05, 100, 125, 120}, {0.02, 50, 50, 120}, {0.0001, 40, 40, 40},
+		{0.125, 200, 200, 120}, {0.0625, 100, 125, 120}, {0.025, 50, 50, 120}, {0.0001, 40, 40, 40},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := openSystem(t, simulate.Options{Services: 4, Instances: 5, Rate: 100, CPU: c.cpu, Base: base})
@@ -262,7 +262,7 @@ func TestProcessesWithLittleToDo(t *testing.T) {
 // A service that has changed is read every second for a while.
 func TestChangedServicesAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := openSystem(t, simulate.Options{Services: 4, Instances: 5, Rate: 100, CPU: 0.02, Base: base})
+		s := openSystem(t, simulate.Options{Services: 4, Instances: 5, Rate: 100, CPU: 0.025, Base: base})
 		go s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/events", nil))
 		time.Sleep(30 * time.Second)
 		s.registry.Deregister(t.Context(), s.sim.Instance(0))

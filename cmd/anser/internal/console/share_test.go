@@ -98,7 +98,7 @@ func (q *quiet) pass(d time.Duration, watched bool) (reads int64, cost time.Dura
 	return reads, q.used() - used + time.Duration(reads)*costOfPage
 }
 
-// The console and its readings take at most 1 % of what the processes use, with and without a
+// The console and its readings take at most 0.9 % of what the processes use, with and without a
 // viewer, whatever it looks at: down to 1 % of the calls that the processes of docs/benchmarks.md
 // can make. Below that each is still read every five seconds.
 func TestShareOfTheCalls(t *testing.T) {
@@ -131,7 +131,7 @@ func TestShareOfTheCalls(t *testing.T) {
 				q.pass(50*time.Second, watched)
 				reads, cost := q.pass(time.Minute, watched)
 				used := scale(time.Second, time.Duration(60*c.processors*1e9))
-				if over := cost > used/100; over != c.over {
+				if over := cost > used*9/1000; over != c.over {
 					t.Errorf("%v with %d readings, %.2f %% of %v", cost, reads, 100*cost.Seconds()/used.Seconds(), used)
 				}
 				if reads < c.reads || reads > perMinute {
@@ -142,7 +142,7 @@ func TestShareOfTheCalls(t *testing.T) {
 	}
 }
 
-// Processes whose calls become more are read every second again, within three seconds.
+// Processes whose calls become more are read every second again, within four seconds.
 func TestCallsThatBecomeMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := openQuiet(t, 0.152)
@@ -156,7 +156,7 @@ func TestCallsThatBecomeMore(t *testing.T) {
 				t.Errorf("%d readings of processes with few calls, want 32", reads)
 			}
 			q.use(1.218)
-			time.Sleep(3 * time.Second) // some readings have covered it
+			time.Sleep(4 * time.Second) // some readings have covered it
 			synctest.Wait()
 			if v := get[model.System](t, q, "/api/system"); v.Period != time.Second {
 				t.Errorf("rounds every %v", v.Period)

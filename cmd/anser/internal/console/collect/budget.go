@@ -5,7 +5,9 @@ import "time"
 // Readings take at most share of the processor time of the processes that are read, unless each of
 // them would be read less often than the last plan says.
 const (
-	share         = 0.01
+	share = 0.01
+	// aim is the part of it that a plan may take, as what it takes is not known exactly.
+	aim           = 0.8
 	mostUnwatched = 3 // rounds without a viewer
 
 	// costOfPage is what a reading takes of its process, and assumedCost what it takes of the
@@ -133,7 +135,7 @@ func (b *budget) plan(now time.Time, processes, detailed int, processors float64
 	b.count(now, processors)
 	best := len(plans) - 1
 	for i := range best {
-		if b.of().at(plans[i].of(processes).reads(processes, detailed)) <= share*b.use {
+		if b.of().at(plans[i].of(processes).reads(processes, detailed)) <= aim*share*b.use {
 			best = i
 			break
 		}

@@ -37,7 +37,7 @@ func TestPlansForTheShare(t *testing.T) {
 		var b budget
 		now := time.Now()
 		b.look(now, 0, c.watched)
-		if got := b.plan(now, c.n, c.detailed, c.processors); got != c.want {
+		if got := b.plan(now, c.n, c.detailed, c.processors/aim); got != c.want {
 			t.Errorf("%+v: the plan is %+v", c, got)
 		}
 	}
@@ -50,8 +50,8 @@ func TestMeasuredSpending(t *testing.T) {
 	b := budget{used: func() time.Duration { return used }}
 	now := time.Now()
 	turns := func(processors float64) int {
-		b.use = processors // on average
-		return b.plan(now, 8, 0, processors).others
+		b.use = processors / aim // on average
+		return b.plan(now, 8, 0, b.use).others
 	}
 	b.look(now, 0, true)
 	for i := range 10 {
@@ -106,7 +106,7 @@ func TestPlansLast(t *testing.T) {
 	} {
 		at := now.Add(c.after)
 		b.look(at, 0, c.watched)
-		if got := b.plan(at, 10, 0, c.processors).others; got != c.want {
+		if got := b.plan(at, 10, 0, c.processors/aim).others; got != c.want {
 			t.Errorf("after %v: %d turns, want %d, at %v processors", c.after, got, c.want, b.use)
 		}
 	}
