@@ -9,10 +9,13 @@ import (
 	"github.com/anser-rpc/anser/codec/protobuf/internal/testpb"
 	"github.com/anser-rpc/anser/codec/protobuf/pbrt"
 	"github.com/anser-rpc/anser/internal/benchpb"
+	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // generatedTypes are the messages with generated code that the tests use.
 func generatedTypes(tb testing.TB) []pbrt.Message {
