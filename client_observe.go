@@ -12,9 +12,10 @@ import (
 
 // followedCall is a call, with all its attempts, of which observers learn. It is pooled.
 type followedCall struct {
-	ctx   context.Context // with which the call continues
-	began mono.Time
-	by    answer
+	ctx    context.Context // with which the call continues
+	began  mono.Time
+	chosen tracedCall // if it was not measured before
+	by     answer
 }
 
 // answer is what observers know of a call: the attempt that was answered, and the rest. The info is
@@ -47,9 +48,8 @@ func (c *Client) callBegan(ctx context.Context, method string, kind callKind) *f
 	info.Method, info.Target, info.began = method, c.observed, f.began
 	info.Stream, info.Oneway, info.Forward = kind.stream, kind.oneway, kind.forward
 	if c.o.observers.trace != nil {
-		var t tracedCall
-		c.chooseTrace(ctx, CallKind{Method: method, Target: c.observed, Stream: kind.stream, Oneway: kind.oneway}, &t)
-		f.by.take(&t)
+		c.chooseTrace(ctx, CallKind{Method: method, Target: c.observed, Stream: kind.stream, Oneway: kind.oneway}, &f.chosen)
+		f.by.take(&f.chosen)
 	}
 	c.tellBegan(f)
 	return f
@@ -57,7 +57,7 @@ func (c *Client) callBegan(ctx context.Context, method string, kind callKind) *f
 
 // take makes the trace context that was chosen that of the record.
 func (by *answer) take(t *tracedCall) {
-	by.info.Trace, by.info.Parent, by.found = t.own, t.parent, t.found
+	by.info.Trace, by.info.Parent, by.found = t.choice.Own, t.choice.Parent, t.found
 }
 
 // callEnded tells the observers that a call has ended. It is the last use of f.
@@ -144,10 +144,10 @@ func (c *Client) chooseTrace(ctx context.Context, kind CallKind, t *tracedCall) 
 	defer c.recoverObserver(kind.Method)
 	if *t = (tracedCall{}); ctx != context.Background() {
 		t.found, _ = TraceFrom(ctx)
+		t.choice.Parent = t.found
 	}
-	chosen := c.o.observers.trace(ctx, kind, t.found)
-	t.own, t.parent = chosen.Own, chosen.Parent
-	return chosen.Follow
+	c.o.observers.trace(ctx, kind, &t.choice)
+	return t.choice.Follow
 }
 
 func (c *Client) tellBegan(f *followedCall) {
@@ -183,7 +183,7 @@ func (c *Client) measure(ctx context.Context, x *callState) {
 	x.observe = observed
 	defer c.recoverObserver(x.m.name)
 	took := mono.Since(x.k.opened)
-	sampled := c.o.observers.trace != nil && x.k.chosen.own.Flags&1 != 0
+	sampled := c.o.observers.trace != nil && x.k.chosen.choice.Own.Flags&1 != 0
 	for i := range x.m.measures {
 		m := &x.m.measures[i]
 		if m.count(ctx, Measurement{Duration: took, Sampled: sampled}) && m.ended != nil {

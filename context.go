@@ -36,14 +36,14 @@ func (c *chosenTrace) traceOf(ctx context.Context) (Trace, bool) {
 
 // tracedCall is the trace context that an observer chose for a call that is not followed.
 type tracedCall struct {
-	chosenTrace
-	parent Trace
+	choice TraceChoice
+	found  Trace
 }
 
 // traceOf implements traced. Nothing has changed the context since the choice.
 func (t *tracedCall) traceOf(context.Context) (Trace, bool) {
-	if isTrace(&t.own) {
-		return t.own, true
+	if isTrace(&t.choice.Own) {
+		return t.choice.Own, true
 	}
 	return t.found, isTrace(&t.found)
 }

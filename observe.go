@@ -35,13 +35,14 @@ type Observer struct {
 	// handshake failed, or it was refused.
 	ConnFailed func(c ConnInfo, err error)
 
-	// Trace chooses the trace context with which a call continues. inherited is what [TraceFrom]
-	// returns for ctx, or zero. It is called before CallBegan, which finds the choice in the
-	// CallInfo. A client sends the chosen trace context, unless CallBegan or an interceptor chose
-	// another one with [WithTrace]. On a server it is that of the handler's context, but not if the
-	// request came over Anser's protocol with neither a trace context nor metadata: there is no
-	// memory for it then. Only the first observer with the function is asked.
-	Trace func(ctx context.Context, k CallKind, inherited Trace) TraceChoice
+	// Trace chooses the trace context with which a call continues, in t.Own. t.Parent is what
+	// [TraceFrom] returns for ctx, or zero, and may be changed. Trace must not use t after it has
+	// returned. It is called before CallBegan, which finds the choice in the CallInfo. A client
+	// sends the chosen trace context, unless CallBegan or an interceptor chose another one with
+	// [WithTrace]. On a server it is that of the handler's context, but not if the request came
+	// over Anser's protocol with neither a trace context nor metadata: there is no memory for it
+	// then. Only the first observer with the function is asked.
+	Trace func(ctx context.Context, k CallKind, t *TraceChoice)
 	// Measure returns the function that measures the calls of a method, or nil. A side calls it
 	// when it learns of the method, and calls the function at the end of each ordinary call of it,
 	// on the goroutine of the call. For such a call CallBegan is not called, and CallEnded only if
@@ -240,12 +241,12 @@ type MessageInfo struct {
 // none, so that they cost a call one comparison.
 type observers struct {
 	list     []Observer
-	calls    bool                                                               // one of them learns of whole calls
-	follows  bool                                                               // one of them follows each call from its beginning
-	messages bool                                                               // one of them follows requests and replies
-	conns    bool                                                               // one of them may refuse connections
-	attempts bool                                                               // one of them learns of connections, or of failures to make one
-	trace    func(ctx context.Context, k CallKind, inherited Trace) TraceChoice // or nil
+	calls    bool                                                  // one of them learns of whole calls
+	follows  bool                                                  // one of them follows each call from its beginning
+	messages bool                                                  // one of them follows requests and replies
+	conns    bool                                                  // one of them may refuse connections
+	attempts bool                                                  // one of them learns of connections, or of failures to make one
+	trace    func(ctx context.Context, k CallKind, t *TraceChoice) // or nil
 }
 
 // newObservers returns the observers of old and more, or nil if there are none.

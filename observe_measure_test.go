@@ -174,10 +174,9 @@ func TestTraceOfMeasuredCalls(t *testing.T) {
 			all := new(spans)
 			o := all.observer()
 			choose := o.Trace
-			o.Trace = func(ctx context.Context, k anser.CallKind, inherited anser.Trace) anser.TraceChoice {
-				c := choose(ctx, k, inherited)
-				c.Follow = follow
-				return c
+			o.Trace = func(ctx context.Context, k anser.CallKind, t *anser.TraceChoice) {
+				choose(ctx, k, t)
+				t.Follow = follow
 			}
 			measured, began := 0, 0
 			o.Measure = func(anser.CallKind) func(context.Context, anser.Measurement) bool {

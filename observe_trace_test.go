@@ -19,12 +19,11 @@ type spans struct {
 
 func (s *spans) observer() anser.Observer {
 	return anser.Observer{
-		Trace: func(_ context.Context, _ anser.CallKind, parent anser.Trace) anser.TraceChoice {
+		Trace: func(_ context.Context, _ anser.CallKind, t *anser.TraceChoice) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.last++
-			own := anser.Trace{TraceID: [16]byte{99}, SpanID: [8]byte{s.last}, Flags: parent.Flags}
-			return anser.TraceChoice{Own: own, Parent: parent}
+			t.Own = anser.Trace{TraceID: [16]byte{99}, SpanID: [8]byte{s.last}, Flags: t.Parent.Flags}
 		},
 		CallEnded: func(_ context.Context, c *anser.CallInfo) {
 			s.mu.Lock()
@@ -178,8 +177,8 @@ func TestAllocationsOfTraceOfObserver(t *testing.T) {
 		})
 	}
 	observer := anser.Observe(anser.Observer{
-		Trace: func(context.Context, anser.CallKind, anser.Trace) anser.TraceChoice {
-			return anser.TraceChoice{Own: anser.Trace{TraceID: [16]byte{1}, SpanID: [8]byte{1}}}
+		Trace: func(_ context.Context, _ anser.CallKind, t *anser.TraceChoice) {
+			t.Own = anser.Trace{TraceID: [16]byte{1}, SpanID: [8]byte{1}}
 		},
 		CallEnded: func(context.Context, *anser.CallInfo) {},
 	})

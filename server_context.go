@@ -106,14 +106,6 @@ func (c *callContext) inheritedTrace() *Trace {
 	return &c.trace.Trace
 }
 
-// inherited returns the trace context of the call, or zero.
-func (c *callContext) inherited() Trace {
-	if t := c.inheritedTrace(); t != nil {
-		return *t
-	}
-	return Trace{}
-}
-
 // keepTrace makes t the trace context of the call, below parent, if there is memory for it. Giving
 // memory to calls that have nothing else would cost each of them some.
 func (c *callContext) keepTrace(t, parent *Trace) {

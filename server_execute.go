@@ -21,7 +21,7 @@ import (
 // the buffer of its job.
 func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, run *execution) (result []byte) {
 	if s.o.observers != nil {
-		if x := s.follow(ctx, run.size(payload)); x != nil {
+		if x := s.follow(ctx, run.size(payload), run); x != nil {
 			return s.executeObserved(x, ctx, cd, payload, out, run)
 		}
 		if ctx.method.measures != nil && run.began == 0 {

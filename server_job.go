@@ -269,7 +269,7 @@ func (c *calleeHalf) requestOf(j *job) (request any, ok bool) {
 		if !j.decoded {
 			j.size = len(j.payload)
 		}
-		if x := s.follow(ctx, j.size); x != nil {
+		if x := s.follow(ctx, j.size, &j.run); x != nil {
 			j.out = s.executeObserved(x, ctx, j.codec, j.payload, nil, &j.run)
 			return nil, false
 		}

@@ -19,6 +19,7 @@ type execution struct {
 	ended   mono.Time // the end of the call, if observers asked for it; otherwise 0
 	job     *job      // of a call that runs on a worker, or nil
 	phase   panicPhase
+	choice  TraceChoice // of a call that may be measured, if an observer chooses trace contexts
 
 	measured bool   // measure reports the call to observers
 	fault    *Error // how the call ends, for them
@@ -53,11 +54,12 @@ func (e *execution) size(payload []byte) int {
 type observedCall struct {
 	ctx     context.Context // of the handler
 	info    CallInfo
-	follow  bool      // they follow calls; otherwise only messages
-	traced  bool      // the trace context is chosen
-	arrived mono.Time // when the request had arrived
-	last    mono.Time // end of the last step
-	timed   bool      // that was the end of the call
+	follow  bool        // they follow calls; otherwise only messages
+	traced  bool        // the trace context is chosen
+	choice  TraceChoice // if it is not
+	arrived mono.Time   // when the request had arrived
+	last    mono.Time   // end of the last step
+	timed   bool        // that was the end of the call
 }
 
 var observedCalls = sync.Pool{New: func() any { return new(observedCall) }}
@@ -66,14 +68,14 @@ var observedCalls = sync.Pool{New: func() any { return new(observedCall) }}
 // they do not learn of. size is that of the request.
 //
 //go:noinline
-func (s *Server) follow(ctx *callContext, size int) *observedCall {
+func (s *Server) follow(ctx *callContext, size int, run *execution) *observedCall {
 	w, m := s.o.observers, ctx.method
 	switch {
 	case w.messages || w.calls && (w.follows || ctx.oneway || size > timedCoding || m.largeReply.Load() || ctx.extras != nil && (ctx.extras.key != "" || ctx.extras.protocol != nil)):
 		return observedCalls.Get().(*observedCall)
 	case w.trace != nil:
-		var c TraceChoice
-		if s.chooseTrace(ctx, &c); c.Follow || isTrace(&c.Parent) && c.Parent.TraceID != c.Own.TraceID { // only the id of a span is kept
+		c := &run.choice
+		if s.chooseTrace(ctx, c); c.Follow || isTrace(&c.Parent) && c.Parent.TraceID != c.Own.TraceID { // only the id of a span is kept
 			x := observedCalls.Get().(*observedCall)
 			x.info.Trace, x.info.Parent, x.traced = c.Own, c.Parent, true
 			return x
@@ -85,7 +87,11 @@ func (s *Server) follow(ctx *callContext, size int) *observedCall {
 // chooseTrace asks the observer of traces about a call, and keeps the trace context that it chose.
 func (s *Server) chooseTrace(ctx *callContext, c *TraceChoice) {
 	defer s.recoverObserver(ctx.method.name, "an observer panicked on the trace of a call")
-	*c = s.o.observers.trace(ctx, ctx.kind(), ctx.inherited())
+	*c = TraceChoice{}
+	if t := ctx.inheritedTrace(); t != nil {
+		c.Parent = *t
+	}
+	s.o.observers.trace(ctx, ctx.kind(), c)
 	if isTrace(&c.Own) {
 		ctx.keepTrace(&c.Own, &c.Parent)
 	}
@@ -156,9 +162,8 @@ func (s *Server) observeCall(x *observedCall, ctx *callContext, arrived, began m
 	i.Forward = ctx.extras != nil && ctx.extras.forwarded != nil
 	i.RequestBytes, i.Queue = size, max(x.last.Sub(arrived), 0)
 	if s.o.observers.trace != nil && !x.traced {
-		var c TraceChoice
-		s.chooseTrace(ctx, &c)
-		i.Trace, i.Parent = c.Own, c.Parent
+		s.chooseTrace(ctx, &x.choice)
+		i.Trace, i.Parent = x.choice.Own, x.choice.Parent
 	}
 	x.ctx = s.o.observers.callBegan(ctx, i)
 	x.follow = true

@@ -174,9 +174,9 @@ type counts struct {
 
 func newRecorder(stripes int) *recorder { return &recorder{make([]atomic.Pointer[counts], stripes)} }
 
-// record counts a duration in a stripe, and reports whether it is one of a sample: of 16, about one
-// is, and so are the first ones of a kind. chance is a random number.
-func (r *recorder) record(d time.Duration, at int, chance uint32) (sampled bool) {
+// record counts a duration in a stripe, and reports whether it is one of a sample: of a bucket, the
+// first three are, and every 64th.
+func (r *recorder) record(d time.Duration, at int) (sampled bool) {
 	place := &r.stripes[at]
 	s := place.Load()
 	if s == nil {
@@ -184,7 +184,8 @@ func (r *recorder) record(d time.Duration, at int, chance uint32) (sampled bool)
 		s = place.Load()
 	}
 	s.sum.Add(int64(max(d, 0)))
-	return s.counts[indexOf(d)-firstIndex].Add(1) < 4 || chance&15 == 0
+	n := s.counts[indexOf(d)-firstIndex].Add(1)
+	return n < 4 || n&63 == 0
 }
 
 // snapshot returns what was counted so far.

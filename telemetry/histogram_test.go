@@ -41,7 +41,7 @@ func TestBuckets(t *testing.T) {
 func TestQuantiles(t *testing.T) {
 	r := newRecorder(2)
 	for i := range 1000 {
-		r.record(time.Duration(i+1)*time.Microsecond, i&1, rand.Uint32())
+		r.record(time.Duration(i+1)*time.Microsecond, i&1)
 	}
 	h := r.snapshot()
 	if h.Count != 1000 || h.Sum != 500500*time.Microsecond || h.Mean() != 500500*time.Nanosecond {
@@ -55,7 +55,7 @@ func TestQuantiles(t *testing.T) {
 	}
 	old := h
 	for range 10 {
-		r.record(time.Second, 0, rand.Uint32())
+		r.record(time.Second, 0)
 	}
 	h = r.snapshot()
 	h.Sub(&old)
@@ -82,7 +82,7 @@ func BenchmarkRecord(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		d := time.Duration(12345)
 		for pb.Next() {
-			r.record(d, int(striped.Place())&(n-1), rand.Uint32())
+			r.record(d, int(striped.Place())&(n-1))
 			d += 17
 		}
 	})

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -303,7 +302,7 @@ func (m *Meter) measured(ctx context.Context, of *method, server bool, c *anser.
 // it is a slow one, which only timed calls can be. own is the trace context of the call, if known.
 func (m *Meter) count(ctx context.Context, own anser.Trace, of *method, server, timed bool, c *anser.Measurement) (at int, worst, slow bool) {
 	s, at := of.with(codeOf(c.Err), m.stripes), m.place()
-	first := s.times.record(c.Duration, at, rand.Uint32())
+	first := s.times.record(c.Duration, at)
 	of.count(server, c, at)
 	worst, slow = of.slowest.beats(c.Duration), timed && m.isSlow(c.Duration)
 	if first || worst || slow {

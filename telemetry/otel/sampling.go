@@ -17,9 +17,9 @@ const sampled = byte(trace.FlagsSampled)
 // more is sent along with it than the ids, and on a server if it is recorded, since the handler
 // finds the span in its context. At a client nothing looks for it, so it is made when the call has
 // ended.
-func (o *Exporter) trace(ctx context.Context, k anser.CallKind, inherited anser.Trace) (t anser.TraceChoice) {
+func (o *Exporter) trace(ctx context.Context, k anser.CallKind, t *anser.TraceChoice) {
 	own := &t.Own
-	if t.Parent = inherited; ctx != context.Background() {
+	if ctx != context.Background() {
 		if span, ok := spanOf(ctx); ok {
 			t.Parent = span
 		}
@@ -38,7 +38,6 @@ func (o *Exporter) trace(ctx context.Context, k anser.CallKind, inherited anser.
 		own.TraceID, own.SpanID, own.Flags = parent.TraceID, newSpanID(), parent.Flags
 	}
 	t.Follow = k.Server && own.Flags&sampled != 0 || carriesMore(ctx, k.Server)
-	return t
 }
 
 // chooses reports whether a trace that begins is among the share that is recorded. Samplers of

@@ -107,8 +107,9 @@ func (o *Exporter) deserves(c *anser.CallInfo) bool {
 // recordLate records the span of a call that has ended.
 func (o *Exporter) recordLate(ctx context.Context, c *anser.CallInfo) {
 	if !isTrace(&c.Trace) { // a server refused the call, or had no memory for its trace
-		inherited, _ := anser.TraceFrom(ctx)
-		t := o.trace(ctx, anser.CallKind{Server: c.Server, Method: c.Method, Target: c.Target, Stream: c.Stream, Oneway: c.Oneway}, inherited)
+		var t anser.TraceChoice
+		t.Parent, _ = anser.TraceFrom(ctx)
+		o.trace(ctx, anser.CallKind{Server: c.Server, Method: c.Method, Target: c.Target, Stream: c.Stream, Oneway: c.Oneway}, &t)
 		own := *c
 		own.Trace, own.Parent = t.Own, t.Parent
 		c = &own
