@@ -142,6 +142,9 @@ func (c *calleeHalf) decodesEarly(j *job, payload []byte) bool {
 	if c.server.inFlight.Estimate(c.lane) < manyInFlight || len(payload) > earlyRequest || c.accepted == nil {
 		return false
 	}
+	if c.server.o.observers.followMessages() { // they may refuse it, before it is decoded
+		return false
+	}
 	if g := j.ctx.method.limits; g != nil && g.queue != nil { // it may be refused
 		return false
 	}

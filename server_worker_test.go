@@ -77,9 +77,12 @@ func TestMemoryOfWaitingHandlers(t *testing.T) {
 // moody is a message whose decoder does what the message says.
 type moody struct{ what string }
 
+var moods atomic.Int32 // that were decoded
+
 func (s *moody) MarshalBinary() ([]byte, error) { return []byte(s.what), nil }
 
 func (s *moody) UnmarshalBinary(b []byte) error {
+	moods.Add(1)
 	switch s.what = string(b); s.what {
 	case "fail":
 		return errors.New("no")
@@ -91,21 +94,42 @@ func (s *moody) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// With many calls in flight, requests are decoded elsewhere, with the same results.
-func TestEarlyDecoding(t *testing.T) {
+// serveMoody serves moody messages to a client with one connection. many keeps calls in flight
+// until release is called.
+func serveMoody(t *testing.T, opts ...anser.ServerOption) (s *anser.Server, c *anser.Client, many func() (release func())) {
 	const (
 		say  anser.Method[moody, moody]   = "Echo.Moody"
 		wait anser.Method[[]byte, []byte] = "Echo.Wait"
 	)
 	l := listen(t)
-	s := anser.NewServer(silent)
+	s = anser.NewServer(append(opts, silent)...)
 	say.Handle(s, func(_ context.Context, in *moody) (*moody, error) { return in, nil }, anser.Concurrent())
 	wait.Handle(s, func(ctx context.Context, _ *[]byte) (*[]byte, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}, anser.Concurrent())
 	run(t, s, l)
-	c := dial(t, l.Addr().String(), anser.Conns(1))
+	c = dial(t, l.Addr().String(), anser.Conns(1))
+	return s, c, func() (release func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		futures := make([]*anser.Future[[]byte], 300)
+		for i := range futures {
+			futures[i] = wait.Go(ctx, c, new([]byte))
+		}
+		eventually(t, "they are in flight", func() bool { return s.Stats().InFlight >= int64(len(futures)) })
+		return func() {
+			cancel()
+			for _, f := range futures {
+				f.Wait()
+			}
+		}
+	}
+}
+
+// With many calls in flight, requests are decoded elsewhere, with the same results.
+func TestEarlyDecoding(t *testing.T) {
+	const say anser.Method[moody, moody] = "Echo.Moody"
+	_, c, many := serveMoody(t)
 	id := regexp.MustCompile("id [A-Z0-9]+")
 	results := func() (list []string) {
 		for _, what := range []string{"hello", "fail", "panic", "exit", "after"} {
@@ -119,17 +143,9 @@ func TestEarlyDecoding(t *testing.T) {
 		return list
 	}
 	want := results()
-	ctx, cancel := context.WithCancel(t.Context())
-	futures := make([]*anser.Future[[]byte], 300)
-	for i := range futures {
-		futures[i] = wait.Go(ctx, c, new([]byte))
-	}
-	eventually(t, "they are in flight", func() bool { return s.Stats().InFlight >= int64(len(futures)) })
+	release := many()
 	got := results()
-	cancel()
-	for _, f := range futures {
-		f.Wait()
-	}
+	release()
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("%q with many calls in flight, want %q", got[i], want[i])
@@ -137,5 +153,24 @@ func TestEarlyDecoding(t *testing.T) {
 	}
 	if want[0] != "hello" || want[4] != "after" {
 		t.Errorf("results: %q", want)
+	}
+}
+
+// An observer that refuses requests does so before they are decoded, also with many calls in flight.
+func TestRefusedBeforeEarlyDecoding(t *testing.T) {
+	const say anser.Method[moody, moody] = "Echo.Moody"
+	_, c, many := serveMoody(t, anser.Observe(anser.Observer{Request: func(_ context.Context, m anser.MessageInfo) error {
+		if m.Method == string(say) {
+			return errors.New("not today")
+		}
+		return nil
+	}}))
+	defer many()()
+	before := moods.Load()
+	if _, err := say.Call(t.Context(), c, &moody{"hello"}); anser.CodeOf(err) != anser.PermissionDenied {
+		t.Errorf("the observer refuses, and the result is %v", err)
+	}
+	if n := moods.Load() - before; n != 0 {
+		t.Errorf("%d requests were decoded before the observer had refused them", n)
 	}
 }
