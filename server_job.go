@@ -121,9 +121,9 @@ func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd cod
 	}
 	if early {
 		c.accepted.decodeEarly(s, j, payload)
-		j.decoded, j.size = true, len(payload)
+	} else {
+		j.start()
 	}
-	j.start()
 	return nil
 }
 
@@ -154,17 +154,19 @@ func (c *calleeHalf) decodesEarly(j *job, payload []byte) bool {
 	return !borrows(j.codec)
 }
 
-// decodeEarly decodes the request of a job. A codec that ends the goroutine, by runtime.Goexit,
-// ends the call, and another goroutine goes on reading.
+// decodeEarly decodes the request of a job, and makes a worker run it. If the codec ends the
+// goroutine, by runtime.Goexit, another one goes on reading, and the worker ends its own.
 func (c *serverConn) decodeEarly(s *reading, j *job, payload []byte) {
 	returned := false
 	defer func() {
 		if p := recover(); p != nil {
 			j.fault = c.server.panicError(j.ctx, panicDecode, p)
 		} else if !returned {
+			j.fault = errExited
 			c.server.conns.Go(func() { c.serve(s) })
-			c.jobExited(j)
 		}
+		j.decoded, j.size = true, len(payload)
+		j.start()
 	}()
 	j.message, j.fault = c.server.decodeRequest(j.ctx, j.codec, payload, &j.run)
 	returned = true

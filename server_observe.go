@@ -249,7 +249,7 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 	if fault = s.observeRequest(ctx, requestSize); fault != nil {
 		return appendObserved(out, ctx, fault, false)
 	}
-	phase, reported = panicDecode, s.o.observers.messages && !ctx.oneway
+	phase, reported, fault = panicDecode, s.o.observers.messages && !ctx.oneway, errExited
 	in, fault2 := s.decodeRequest(ctx, cd, payload, run)
 	if requestSize > timedCoding {
 		x.info.Decode = x.step()
@@ -271,7 +271,7 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 	if ctx.oneway {
 		return out
 	}
-	phase = panicEncode
+	phase, fault = panicEncode, errExited
 	result, fault = s.appendReply(ctx, cd, reply, run.room(out))
 	if took := x.step(); large {
 		x.info.Encode = took

@@ -3,8 +3,10 @@ package anser_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -79,7 +81,12 @@ type moody struct{ what string }
 
 var moods atomic.Int32 // that were decoded
 
-func (s *moody) MarshalBinary() ([]byte, error) { return []byte(s.what), nil }
+func (s *moody) MarshalBinary() ([]byte, error) {
+	if s.what == "leave" {
+		runtime.Goexit()
+	}
+	return []byte(s.what), nil
+}
 
 func (s *moody) UnmarshalBinary(b []byte) error {
 	moods.Add(1)
@@ -103,7 +110,12 @@ func serveMoody(t *testing.T, opts ...anser.ServerOption) (s *anser.Server, c *a
 	)
 	l := listen(t)
 	s = anser.NewServer(append(opts, silent)...)
-	say.Handle(s, func(_ context.Context, in *moody) (*moody, error) { return in, nil }, anser.Concurrent())
+	say.Handle(s, func(_ context.Context, in *moody) (*moody, error) {
+		if in.what == "mute" {
+			return &moody{"leave"}, nil
+		}
+		return in, nil
+	}, anser.Concurrent())
 	wait.Handle(s, func(ctx context.Context, _ *[]byte) (*[]byte, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -172,5 +184,70 @@ func TestRefusedBeforeEarlyDecoding(t *testing.T) {
 	}
 	if n := moods.Load() - before; n != 0 {
 		t.Errorf("%d requests were decoded before the observer had refused them", n)
+	}
+}
+
+// Observers learn of a call the same way, wherever its request is decoded. One whose decoder or
+// encoder ends the goroutine has failed.
+func TestObservedEarlyDecoding(t *testing.T) {
+	const say anser.Method[moody, moody] = "Echo.Moody"
+	for name, observer := range map[string]func(n *notes) anser.Observer{
+		"followed": func(n *notes) anser.Observer {
+			return anser.Observer{
+				CallBegan: func(ctx context.Context, c *anser.CallInfo) context.Context {
+					if c.Method == string(say) {
+						n.add(fmt.Sprintf("began, %d bytes", c.RequestBytes))
+					}
+					return ctx
+				},
+				CallEnded: func(_ context.Context, c *anser.CallInfo) {
+					if c.Method == string(say) {
+						n.add(fmt.Sprintf("ended, %d and %d bytes: %s", c.RequestBytes, c.ReplyBytes, resultOf(c.Err)))
+					}
+				},
+			}
+		},
+		"measured": func(n *notes) anser.Observer {
+			return anser.Observer{
+				Measure: func(k anser.CallKind) func(context.Context, anser.Measurement) bool {
+					if k.Method != string(say) {
+						return nil
+					}
+					return func(_ context.Context, m anser.Measurement) bool {
+						n.add(fmt.Sprintf("measured, %d and %d bytes: %s", m.RequestBytes, m.ReplyBytes, resultOf(m.Err)))
+						return true
+					}
+				},
+				CallEnded: func(_ context.Context, c *anser.CallInfo) {
+					if c.Method == string(say) {
+						n.add(fmt.Sprintf("ended, %d and %d bytes: %s", c.RequestBytes, c.ReplyBytes, resultOf(c.Err)))
+					}
+				},
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := new(notes)
+			_, c, many := serveMoody(t, anser.Observe(observer(seen)))
+			call := func(what string) []string {
+				say.Call(t.Context(), c, &moody{what})
+				return seen.take() // they learn of the end before the caller
+			}
+			want := make(map[string][]string)
+			for _, what := range []string{"hello", "fail", "panic", "exit", "mute"} {
+				want[what] = call(what)
+			}
+			defer many()()
+			for what, few := range want {
+				if got := call(what); !slices.Equal(got, few) {
+					t.Errorf("%s, with many calls in flight: %q; with few: %q", what, got, few)
+				}
+			}
+			for _, what := range []string{"exit", "mute"} {
+				if n := len(want[what]); n > 0 && want[what][n-1] != "ended, 4 and 0 bytes: internal, executed" {
+					t.Errorf("%s: %q", what, want[what])
+				}
+			}
+		})
 	}
 }
