@@ -236,7 +236,7 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 			result = appendObserved(out, ctx, fault, ran)
 		}
 		if reported {
-			s.observeReply(ctx, result[len(out):])
+			s.observeReply(ctx, answerOf(ctx, fault, result[len(out):]))
 		}
 		size := 0
 		if fault == nil {
@@ -288,6 +288,15 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 	return result
 }
 
+// answerOf returns the frame that answers a call. If the goroutine of the handler ends, there is
+// none yet.
+func answerOf(ctx *callContext, fault *Error, frame []byte) []byte {
+	if fault == errExited {
+		return appendError(nil, ctx, fault)
+	}
+	return frame
+}
+
 // replyBytes returns the size of the message in the frame of a reply; 0 if there is no frame.
 func replyBytes(frame int) int { return max(frame-wire.HeaderSize-wire.ReplySize, 0) }
 
@@ -315,7 +324,7 @@ func (s *Server) converseObserved(ctx *callContext, st anyStream, first int64, a
 			frame = appendObserved(nil, ctx, fault, ran)
 		}
 		if reported {
-			s.observeReply(ctx, frame)
+			s.observeReply(ctx, answerOf(ctx, fault, frame))
 		}
 		s.endObserved(x, asError(fault), 0)
 	}()
