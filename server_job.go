@@ -263,6 +263,7 @@ func (j *job) execute() (next *job) {
 //go:noinline
 func (c *calleeHalf) requestOf(j *job) (request any, ok bool) {
 	ctx, s := j.ctx, c.server
+	j.run.phase = panicDecode
 	switch {
 	case j.refused != nil:
 		j.out = appendRefusal(nil, ctx, j.refused)
@@ -279,7 +280,6 @@ func (c *calleeHalf) requestOf(j *job) (request any, ok bool) {
 			return nil, false
 		}
 	}
-	j.run.phase = panicDecode
 	request, fault := s.decodeRequest(ctx, j.codec, j.payload, &j.run)
 	if fault != nil {
 		j.out = appendRefusal(nil, ctx, fault)
