@@ -79,7 +79,10 @@ func TestMemoryOfWaitingHandlers(t *testing.T) {
 // moody is a message whose decoder does what the message says.
 type moody struct{ what string }
 
-var moods atomic.Int32 // that were decoded
+var (
+	moods   atomic.Int32          // that were decoded
+	blocked = make(chan struct{}) // a decoder receives from it
+)
 
 func (s *moody) MarshalBinary() ([]byte, error) {
 	if s.what == "leave" {
@@ -97,6 +100,8 @@ func (s *moody) UnmarshalBinary(b []byte) error {
 		panic("no")
 	case "exit":
 		runtime.Goexit()
+	case "block":
+		<-blocked
 	}
 	return nil
 }
@@ -111,8 +116,11 @@ func serveMoody(t *testing.T, opts ...anser.ServerOption) (s *anser.Server, c *a
 	l := listen(t)
 	s = anser.NewServer(append(opts, silent)...)
 	say.Handle(s, func(_ context.Context, in *moody) (*moody, error) {
-		if in.what == "mute" {
+		switch in.what {
+		case "mute":
 			return &moody{"leave"}, nil
+		case "block":
+			return &moody{"free"}, nil
 		}
 		return in, nil
 	}, anser.Concurrent())
@@ -249,5 +257,27 @@ func TestObservedEarlyDecoding(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A decoder that blocks does not hold up its connection, with few calls in flight or with many.
+func TestDecoderBlocks(t *testing.T) {
+	const say anser.Method[moody, moody] = "Echo.Moody"
+	_, c, many := serveMoody(t)
+	for _, hold := range []func() func(){func() func() { return func() {} }, many} {
+		release := hold()
+		before := moods.Load()
+		stuck := say.Go(t.Context(), c, &moody{"block"})
+		eventually(t, "the decoder blocks", func() bool { return moods.Load() > before })
+		for range 3 {
+			if out, err := say.Call(t.Context(), c, &moody{"hello"}, anser.Timeout(patience)); err != nil || out.what != "hello" {
+				t.Error(err)
+			}
+		}
+		blocked <- struct{}{}
+		if out, err := stuck.Wait(); err != nil || out.what != "free" {
+			t.Errorf("the call whose decoder blocked: %v", err)
+		}
+		release()
 	}
 }
