@@ -372,8 +372,7 @@ func TestBadCompressor(t *testing.T) {
 	}
 }
 
-// A compressor that panics on a request refuses the call, also one with an idempotency key, whose
-// request is decompressed before it is looked for.
+// A compressor that panics on a request refuses the call, also one with an idempotency key.
 func TestDeafCompressor(t *testing.T) {
 	l := listen(t)
 	s := anser.NewServer(silent, anser.AcceptCompression(shouter{}))

@@ -169,8 +169,8 @@ func (c *serverConn) decodeEarly(s *reading, j *job, payload []byte) (lost bool)
 		}
 		if lost {
 			c.mu.Lock() // until the copies of the data in s are made
-			c.mu.Unlock()
 			s.release()
+			c.mu.Unlock()
 		} else if !returned && j.fault == errExited {
 			c.server.conns.Go(func() { c.serve(s) })
 		}

@@ -176,7 +176,7 @@ func TestEarlyDecoding(t *testing.T) {
 	}
 }
 
-// An observer that refuses requests does so before they are decoded, also with many calls in flight.
+// An observer refuses requests before they are decoded, also with many calls in flight.
 func TestRefusedBeforeEarlyDecoding(t *testing.T) {
 	const say anser.Method[moody, moody] = "Echo.Moody"
 	_, c, many := serveMoody(t, anser.Observe(anser.Observer{Request: func(_ context.Context, m anser.MessageInfo) error {
