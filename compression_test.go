@@ -143,6 +143,9 @@ func (shouter) Decompress(dst, src []byte, _ int) ([]byte, error) {
 	if len(src) == 0 || src[0] != '!' {
 		return dst, errors.New("that is not a shout")
 	}
+	if string(src) == "!deaf" {
+		panic("heard nothing")
+	}
 	return append(dst, src[1:]...), nil
 }
 
@@ -366,6 +369,21 @@ func TestBadCompressor(t *testing.T) {
 	}
 	if out, err := call(context.Background(), c, "Echo.Say", "hello"); out != "hello" || err != nil {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// A compressor that panics on a request refuses the call, also one with an idempotency key.
+func TestDeafCompressor(t *testing.T) {
+	l := listen(t)
+	s := anser.NewServer(silent, anser.AcceptCompression(shouter{}))
+	anser.Handle(s, "Echo.Say", echo, anser.Deduplicate())
+	run(t, s, l)
+	c := dial(t, l.Addr().String(), anser.Compress(shouter{}, anser.Forced))
+	for name, opts := range map[string][]anser.CallOption{"without a key": nil, "with a key": {anser.IdempotencyKey("one")}} {
+		_, err := anser.Call[[]byte](t.Context(), c, "Echo.Say", text("deaf"), opts...)
+		if e := wantFault(t, err, anser.Internal, anser.Refused); !strings.Contains(e.Message, "the codec panicked on the request") {
+			t.Errorf("%s: %v", name, e)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -253,6 +254,38 @@ func TestObserverRefusesMethods(t *testing.T) {
 	if err := s.Serve(new(ansertest.Network).Listen("a:1")); err == nil || !strings.Contains(err.Error(), "it has no owner") {
 		t.Error(err)
 	}
+}
+
+// Observers get a reply for each request, also if the handler ends its goroutine.
+func TestObserverOfExits(t *testing.T) {
+	network, seen := new(ansertest.Network), new(notes)
+	s := anser.NewServer(silent, anser.Observe(anser.Observer{
+		Request: func(_ context.Context, m anser.MessageInfo) error {
+			seen.add("request of " + m.Method)
+			return nil
+		},
+		Reply: func(_ context.Context, m anser.MessageInfo) {
+			seen.add(fmt.Sprintf("reply of %s: %s", m.Method, resultOf(m.Err)))
+		},
+	}))
+	leave := func(context.Context, *[]byte) (*[]byte, error) {
+		runtime.Goexit()
+		return nil, nil
+	}
+	anser.Handle(s, "Echo.Inline", leave, anser.Inline())
+	anser.Handle(s, "Echo.Worker", leave, anser.Concurrent())
+	anser.HandleStream(s, "Echo.Stream", func(context.Context, *bytesStream) error {
+		runtime.Goexit()
+		return nil
+	})
+	run(t, s, network.Listen("a:1"))
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	for _, method := range []string{"Echo.Inline", "Echo.Worker"} {
+		call(t.Context(), c, method, "x")
+		expectNotes(t, seen, "request of "+method, "reply of "+method+": internal, executed")
+	}
+	open(t, t.Context(), c, "Echo.Stream").Recv()
+	expectNotes(t, seen, "request of Echo.Stream", "reply of Echo.Stream: internal, executed")
 }
 
 // A server survives panics of observers.

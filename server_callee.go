@@ -106,13 +106,13 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 		if refused := c.server.takesKey(ctx.method, ctx.oneway); refused != nil {
 			return false, c.refuse(s, ctx, refused)
 		}
-		return false, c.handToWorker(s, n, ctx, cd, r.Payload) // it may wait for a duplicate
+		return c.handToWorker(s, n, ctx, cd, r.Payload) // it may wait for a duplicate
 	}
 	if m.converse != nil {
 		return false, c.openStream(s, n, ctx, cd, r.Payload)
 	}
 	if c.accepted == nil || !s.inline(n) {
-		return false, c.handToWorker(s, n, ctx, cd, r.Payload)
+		return c.handToWorker(s, n, ctx, cd, r.Payload)
 	}
 	return c.accepted.runInline(s, ctx, cd, r.Payload)
 }

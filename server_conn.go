@@ -198,13 +198,8 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 		timed = ctx.method.placement.Begin(s.now, s.untimed)
 		s.untimed = 0
 	}
-	s.tick += 2
 	s.current = ctx
-	word := uint64(makeReadToken(s.generation, s.tick|1))
-	c.token.Store(word)
-	if !c.watched.Load() {
-		c.server.monitor.watch(c)
-	}
+	word := c.beginTurn(s)
 	returned := false
 	defer func() {
 		if !returned {
@@ -232,6 +227,17 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 		ctx.method.end(&timed, s.now, false)
 	}
 	return false, c.flushIfFull(s)
+}
+
+// beginTurn lets the monitor transfer the reading while code of the user runs on this goroutine.
+func (c *serverConn) beginTurn(s *reading) (word uint64) {
+	s.tick += 2
+	word = uint64(makeReadToken(s.generation, s.tick|1))
+	c.token.Store(word)
+	if !c.watched.Load() {
+		c.server.monitor.watch(c)
+	}
+	return word
 }
 
 var errExited = &Error{Code: Internal, Outcome: Executed, Message: "the handler ended its goroutine with runtime.Goexit, as t.FailNow does"}
@@ -268,16 +274,17 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 	s.takeDesk()
 	s.out = append(s.out, old.out...)
 	c.state = s
-	c.openLocked(old.current)
-	m := old.current.method
-	if m.mode == runLearned {
-		m.placement.Handoff(s.now, m.calls.Load(), kept)
-	}
 	c.server.stats.handoffs.Add(1)
-	c.server.inFlight.Force(c.lane)
 	taken := old.current
+	if taken != nil { // otherwise a request is decoded for a worker
+		c.openLocked(taken)
+		if m := taken.method; m.mode == runLearned {
+			m.placement.Handoff(s.now, m.calls.Load(), kept)
+		}
+		c.server.inFlight.Force(c.lane)
+	}
 	c.server.conns.Go(func() {
-		if c.auth != nil {
+		if c.auth != nil && taken != nil {
 			c.recheck(taken) // a change while it ran inline has not seen it
 		}
 		c.serve(s)

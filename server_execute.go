@@ -3,6 +3,7 @@ package anser
 import (
 	"crypto/rand"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/anser-rpc/anser/codec"
@@ -56,7 +57,7 @@ func (s *Server) answerWith(ctx *callContext, cd codec.Codec, reply any, err err
 	if ctx.oneway {
 		return out
 	}
-	run.phase = panicEncode
+	run.phase, run.fault = panicEncode, errExited
 	if result, run.fault = s.appendReply(ctx, cd, reply, run.room(out)); run.fault != nil {
 		return appendFault(out, ctx, run.fault)
 	}
@@ -69,6 +70,9 @@ func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte,
 		return k.request, nil
 	}
 	if run.job != nil && run.job.decoded {
+		if run.job.fault == errExited {
+			runtime.Goexit()
+		}
 		return run.job.message, run.job.fault
 	}
 	in = ctx.method.newRequest()

@@ -141,7 +141,8 @@ func (p *forwarder) forward(c *calleeHalf, s *reading, n *named, h wire.Header, 
 	case m.chain != nil && k.opaque():
 		refused = c.server.compressionRefused(r.Compression)
 	case m.chain != nil:
-		return c.handToWorker(s, n, k.ctx, opaqueCodec(r.Codec), r.Payload)
+		_, err := c.handToWorker(s, n, k.ctx, opaqueCodec(r.Codec), r.Payload)
+		return err
 	default:
 		if c.unread.Load() > 0 {
 			if s.greets { // this goroutine itself must write what the client reads

@@ -100,11 +100,12 @@ func (j *job) give(ctx *callContext) {
 	}
 }
 
-// handToWorker makes a worker run the call.
-func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
+// handToWorker makes a worker run the call. lost is as in loop; it is false for calls that are
+// forwarded.
+func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) (lost bool, err error) {
 	held, refused := c.take(ctx, len(payload))
 	if refused != nil {
-		return c.refuse(s, ctx, refused)
+		return false, c.refuse(s, ctx, refused)
 	}
 	j := newJob(ctx, s.arrived)
 	j.codec, j.held = cd, held
@@ -117,14 +118,13 @@ func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd cod
 	}
 	if g := ctx.method.limits; g != nil && g.queue != nil {
 		g.queue.enter(j)
-		return nil
+		return false, nil
 	}
 	if early {
-		c.accepted.decodeEarly(s, j, payload)
-		j.decoded, j.size = true, len(payload)
+		return c.accepted.decodeEarly(s, j, payload), nil
 	}
 	j.start()
-	return nil
+	return false, nil
 }
 
 const (
@@ -142,29 +142,44 @@ func (c *calleeHalf) decodesEarly(j *job, payload []byte) bool {
 	if c.server.inFlight.Estimate(c.lane) < manyInFlight || len(payload) > earlyRequest || c.accepted == nil {
 		return false
 	}
+	if c.server.o.observers.followMessages() { // they may refuse it, before it is decoded
+		return false
+	}
 	if g := j.ctx.method.limits; g != nil && g.queue != nil { // it may be refused
 		return false
 	}
-	if x := j.ctx.extras; x != nil && (x.key != "" || x.packing != nil) {
+	if x := j.ctx.extras; x != nil && (x.key != "" || x.packing != nil || x.forwarded != nil) {
 		return false
 	}
 	return !borrows(j.codec)
 }
 
-// decodeEarly decodes the request of a job. A codec that ends the goroutine, by runtime.Goexit,
-// ends the call, and another goroutine goes on reading.
-func (c *serverConn) decodeEarly(s *reading, j *job, payload []byte) {
+// decodeEarly decodes the request of a job, and makes a worker run it. If the codec ends the
+// goroutine, by runtime.Goexit, another one goes on reading, and the worker ends its own. Until the
+// codec has returned, the monitor may transfer the reading as in runInline; lost reports that.
+func (c *serverConn) decodeEarly(s *reading, j *job, payload []byte) (lost bool) {
+	word := c.beginTurn(s)
 	returned := false
 	defer func() {
+		lost = !c.token.CompareAndSwap(word, uint64(readToken(word).idle()))
 		if p := recover(); p != nil {
 			j.fault = c.server.panicError(j.ctx, panicDecode, p)
 		} else if !returned {
-			c.server.conns.Go(func() { c.serve(s) })
-			c.jobExited(j)
+			j.fault = errExited
 		}
+		if lost {
+			c.mu.Lock() // until the copies of the data in s are made
+			s.release()
+			c.mu.Unlock()
+		} else if !returned && j.fault == errExited {
+			c.server.conns.Go(func() { c.serve(s) })
+		}
+		j.decoded, j.size = true, len(payload)
+		j.start()
 	}()
 	j.message, j.fault = c.server.decodeRequest(j.ctx, j.codec, payload, &j.run)
 	returned = true
+	return false
 }
 
 // take adds a call with a request of size bytes that does not run on the reader goroutine, or
@@ -258,6 +273,7 @@ func (j *job) execute() (next *job) {
 //go:noinline
 func (c *calleeHalf) requestOf(j *job) (request any, ok bool) {
 	ctx, s := j.ctx, c.server
+	j.run.phase = panicDecode
 	switch {
 	case j.refused != nil:
 		j.out = appendRefusal(nil, ctx, j.refused)
@@ -274,7 +290,6 @@ func (c *calleeHalf) requestOf(j *job) (request any, ok bool) {
 			return nil, false
 		}
 	}
-	j.run.phase = panicDecode
 	request, fault := s.decodeRequest(ctx, j.codec, j.payload, &j.run)
 	if fault != nil {
 		j.out = appendRefusal(nil, ctx, fault)

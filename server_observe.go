@@ -241,7 +241,7 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 			result = appendObserved(out, ctx, fault, ran)
 		}
 		if reported {
-			s.observeReply(ctx, result[len(out):])
+			s.observeReply(ctx, answerOf(ctx, fault, result[len(out):]))
 		}
 		size := 0
 		if fault == nil {
@@ -254,7 +254,7 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 	if fault = s.observeRequest(ctx, requestSize); fault != nil {
 		return appendObserved(out, ctx, fault, false)
 	}
-	phase, reported = panicDecode, s.o.observers.messages && !ctx.oneway
+	phase, reported, fault = panicDecode, s.o.observers.messages && !ctx.oneway, errExited
 	in, fault2 := s.decodeRequest(ctx, cd, payload, run)
 	if requestSize > timedCoding {
 		x.info.Decode = x.step()
@@ -276,7 +276,7 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 	if ctx.oneway {
 		return out
 	}
-	phase = panicEncode
+	phase, fault = panicEncode, errExited
 	result, fault = s.appendReply(ctx, cd, reply, run.room(out))
 	if took := x.step(); large {
 		x.info.Encode = took
@@ -291,6 +291,15 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 		ctx.method.largeReply.Store(now)
 	}
 	return result
+}
+
+// answerOf returns the frame that answers a call. If the goroutine of the handler ends, there is
+// none yet.
+func answerOf(ctx *callContext, fault *Error, frame []byte) []byte {
+	if fault == errExited {
+		return appendError(nil, ctx, fault)
+	}
+	return frame
 }
 
 // replyBytes returns the size of the message in the frame of a reply; 0 if there is no frame.
@@ -320,7 +329,7 @@ func (s *Server) converseObserved(ctx *callContext, st anyStream, first int64, a
 			frame = appendObserved(nil, ctx, fault, ran)
 		}
 		if reported {
-			s.observeReply(ctx, frame)
+			s.observeReply(ctx, answerOf(ctx, fault, frame))
 		}
 		s.endObserved(x, asError(fault), 0)
 	}()

@@ -151,9 +151,9 @@ func (s *directSpan) DroppedEvents() int { return 0 }
 
 func (s *directSpan) ChildSpanCount() int { return int(s.children.Load()) }
 
-// liveKey is the key of the context of a recorded call for its span. Observers and handlers may
-// have put other spans into the context in between.
-type liveKey struct{}
+// liveKey is the key of the context of a recorded call for the span of an exporter. Observers and
+// handlers may have put other spans into the context in between.
+type liveKey struct{ o *Exporter }
 
 // live is the span of a call that has not ended. A context may have that of the call around it. If
 // the provider did not make the span, it is also the span that the handler finds in its context,
@@ -161,6 +161,7 @@ type liveKey struct{}
 type live struct {
 	context.Context // of the handler, before this one
 	embedded.Span
+	o      *Exporter
 	id     [8]byte         // of the span
 	base   context.Context // without the span; nil: the provider made it at once
 	record *directSpan     // nil: likewise
@@ -172,7 +173,7 @@ type live struct {
 
 // Value returns the live span itself, or what the context of the handler has.
 func (l *live) Value(key any) any {
-	if key == (liveKey{}) {
+	if key == (liveKey{l.o}) {
 		return l
 	}
 	return l.Context.Value(key)
@@ -180,7 +181,7 @@ func (l *live) Value(key any) any {
 
 // beginDirect puts the span of a call that begins into its context.
 func (o *Exporter) beginDirect(ctx context.Context, from *origin, c *anser.CallInfo) context.Context {
-	l := &live{id: c.Trace.SpanID, base: ctx, record: o.newDirect(ctx, from, c, false)}
+	l := &live{o: o, id: c.Trace.SpanID, base: ctx, record: o.newDirect(ctx, from, c, false)}
 	if t, _ := anser.TraceFrom(ctx); t != c.Trace { // a client, or a server that had no memory for it
 		ctx = anser.WithTrace(ctx, c.Trace)
 	}
@@ -204,7 +205,7 @@ func (l *live) real() trace.Span {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.made == nil && !l.ended {
-		_, l.made = l.record.o.begin(l.base, &l.record.call, l.record.began)
+		_, l.made = l.o.begin(l.base, &l.record.call, l.record.began)
 	}
 	return l.made
 }
@@ -267,4 +268,4 @@ func (l *live) SetAttributes(attrs ...attribute.KeyValue) {
 	}
 }
 
-func (l *live) TracerProvider() trace.TracerProvider { return l.record.o.provider }
+func (l *live) TracerProvider() trace.TracerProvider { return l.o.provider }

@@ -107,6 +107,33 @@ func TestDirectOfPlainClient(t *testing.T) {
 	})
 }
 
+// Two exporters of one side record each call once.
+func TestDirectTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both := []*memory{newMemory(t), newMemory(t)}
+		network := new(ansertest.Network)
+		s := anser.NewServer(silent, both[0].Option(), both[1].Option())
+		anser.Handle(s, "Echo.Say", func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil })
+		l := network.Listen("a:1")
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(l) }()
+		c := dial(t, "a:1", anser.Dialer(network.Dial))
+		for n := range 3 { // the first spans are of the SDK
+			if _, err := anser.Call[[]byte](t.Context(), c, "Echo.Say", new([]byte("x"))); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			for i, m := range both {
+				if spans := m.take(); len(spans) != 1 || otel.IsDirect(spans[0]) != (n > 0) || spans[0].Parent().IsValid() {
+					t.Errorf("call %d, exporter %d: the spans are %v", n, i, spans)
+				}
+			}
+		}
+		s.Close()
+		<-done
+	})
+}
+
 // What a handler adds to the span of its call is in it, and what it adds after the call is not.
 func TestAddedByHandler(t *testing.T) {
 	for name, add := range map[string]func(s trace.Span){

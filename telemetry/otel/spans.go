@@ -40,7 +40,7 @@ func (o *Exporter) beginSpan(ctx context.Context, c *anser.CallInfo) context.Con
 		ctx, span = o.begin(ctx, c, c.Began())
 		// The ids of the span are the exporter's, unless its provider was made without the option
 		// IDs.
-		ctx = &live{Context: anser.WithTrace(ctx, idsOf(span)), id: c.Trace.SpanID, made: span}
+		ctx = &live{Context: anser.WithTrace(ctx, idsOf(span)), o: o, id: c.Trace.SpanID, made: span}
 	}
 	if !c.Server {
 		ctx = send(ctx)
@@ -75,7 +75,7 @@ func (o *Exporter) callEnded(ctx context.Context, c *anser.CallInfo) {
 
 //go:noinline
 func (o *Exporter) endSpan(ctx context.Context, c *anser.CallInfo) {
-	l, _ := ctx.Value(liveKey{}).(*live)
+	l, _ := ctx.Value(liveKey{o}).(*live)
 	if l == nil || l.id != c.Trace.SpanID {
 		o.recordLate(ctx, c)
 		return
@@ -199,7 +199,7 @@ func (o *Exporter) start(ctx context.Context, c *anser.CallInfo, began time.Time
 			opts = append(opts, trace.WithLinks(trace.Link{SpanContext: parent}))
 		}
 		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
-	case parent.IsValid():
+	case parent.IsValid(), trace.SpanFromContext(ctx) != noSpan: // the span of another exporter
 		ctx = trace.ContextWithSpanContext(ctx, parent)
 	}
 	w := &wish{ids: c.Trace}
