@@ -113,6 +113,11 @@ export const places = [
 			await page.waitForSelector(".effect .uplot");
 		},
 	},
+	{ name: "console: canary and faults", site: "console", path: "/#/services/arith?tab=canary", ready: "input[type=range]" },
+	{ name: "console: try a method", site: "console", path: "/#/services/arith?tab=try&method=Arith.Mul", ready: "form .main" },
+	{ name: "console: calls of a service", site: "console", path: "/#/services/arith?tab=calls", ready: "tbody tr" },
+	{ name: "console: audit log", site: "console", path: "/#/audit", ready: "tbody tr, .empty" },
+	{ name: "console: no such page", site: "console", path: "/#/nothing", ready: "main h1" },
 	{ name: "console: canaries", site: "console", path: "/#/canaries", ready: ".empty, .versions" },
 	{ name: "console: Chinese", site: "console", path: "/#/services/front?lang=zh", ready: ".uplot" },
 ];

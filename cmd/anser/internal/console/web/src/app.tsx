@@ -37,7 +37,7 @@ function view({ path }: Route): ReactNode {
 
 function Nowhere() {
 	const t = useText();
-	return <div className="empty"><p>{t.noSuchPage}</p><p><a href={href([])}>{t.overview}</a></p></div>;
+	return <div className="empty"><h1>{t.noSuchPage}</h1><p><a href={href([])}>{t.overview}</a></p></div>;
 }
 
 export function App() {

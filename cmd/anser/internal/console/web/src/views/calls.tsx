@@ -64,11 +64,11 @@ export function useCallColumns(): Column<Call>[] {
 	];
 }
 
-export function CallTable({ list, error, name, most = 50 }: { list?: Call[]; error?: ApiError; name: string; most?: number }) {
+export function CallTable({ list, error, name, label, most = 50 }: { list?: Call[]; error?: ApiError; name: string; label?: string; most?: number }) {
 	const t = useText();
 	const columns = useCallColumns();
 	if (!list) return <Wait error={error} />;
-	return <Table name={name} label={t.calls} columns={columns} rows={list} rowKey={(c, i) => c.time + c.process + (c.span_id ?? i)} none={t.noCalls} most={most} />;
+	return <Table name={name} label={label ?? t.calls} columns={columns} rows={list} rowKey={(c, i) => c.time + c.process + (c.span_id ?? i)} none={t.noCalls} most={most} />;
 }
 
 export function Calls() {

@@ -48,8 +48,8 @@ export function MethodPage({ service, method }: { service: string; method: strin
 				</div>
 				<Section title={t.instances}><Table name="instances" label={t.instances} first="name" columns={columns} rows={d.instances} rowKey={(i) => i.instance} rowClass={(i) => (i.stale ? "stale" : undefined)} /></Section>
 			</div>
-			<Section title={t.latestFailures}><CallTable list={d.failures} name="failed" most={20} /></Section>
-			<Section title={t.latestSlow}><CallTable list={d.slow} name="slow" most={20} /></Section>
+			<Section title={t.latestFailures}><CallTable list={d.failures} name="failed" label={t.latestFailures} most={20} /></Section>
+			<Section title={t.latestSlow}><CallTable list={d.slow} name="slow" label={t.latestSlow} most={20} /></Section>
 		</>
 	);
 }

@@ -122,8 +122,8 @@ function ServiceCalls({ name }: { name: string }) {
 	const failed = useCalls({ service: name, kind: "failed" }), slow = useCalls({ service: name, kind: "slow" });
 	return (
 		<>
-			<Section title={t.latestFailures}><CallTable list={failed.data} error={failed.error} name="failed" /></Section>
-			<Section title={t.latestSlow}><CallTable list={slow.data} error={slow.error} name="slow" /></Section>
+			<Section title={t.latestFailures}><CallTable list={failed.data} error={failed.error} name="failed" label={t.latestFailures} /></Section>
+			<Section title={t.latestSlow}><CallTable list={slow.data} error={slow.error} name="slow" label={t.latestSlow} /></Section>
 		</>
 	);
 }
