@@ -12,6 +12,7 @@ import (
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/wire"
 )
 
 // DialOption configures a [Client]. In addition to the options of this package, a [registry.Scheme]
@@ -172,7 +173,11 @@ func Dialer(dial func(ctx context.Context, network, address string) (net.Conn, e
 // registry, for a start while the registry is down. The default is "anser" in the user's cache
 // directory.
 func SnapshotDir(dir string) DialOption {
-	return dialOption(func(o *dialOptions) { o.snapshotDir = dir })
+	return dialOption(func(o *dialOptions) {
+		if o.wants(dir != "", "anser.SnapshotDir: the directory is empty: leave the option out, or use anser.NoSnapshot for no snapshots") {
+			o.snapshotDir = dir
+		}
+	})
 }
 
 // NoSnapshot keeps the list of instances in memory only.
@@ -194,7 +199,8 @@ func RetryBudget(ratio, perSecond float64) DialOption {
 
 // Codec sets the codec of requests and replies. The default depends on the types: one of [Codecs]
 // that fits them, protobuf for protobuf messages, raw for []byte, binary for types that marshal
-// themselves, the codec that a type brings ([codec.Own]), and otherwise MessagePack.
+// themselves, the codec that a type brings ([codec.Own]), and otherwise MessagePack. Codec(nil)
+// selects the default for a call of a client with another codec.
 func Codec(c codec.Codec) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.codec = c })
 }
@@ -219,9 +225,17 @@ func Attempts(n int) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.setAttempts("anser.Attempts", n) })
 }
 
-// RetryOn lists codes of executed calls after which an idempotent method is retried.
+// RetryOn lists codes of executed calls after which an idempotent method is retried: any but [OK].
+// Without codes, the default, it is not retried then.
 func RetryOn(codes ...Code) DialCallOption {
-	return dialCallOption(func(o *callOptions) { o.retryOn = codes })
+	return dialCallOption(func(o *callOptions) {
+		for _, c := range codes {
+			if !o.wants(c != OK && c <= Unauthenticated, "anser.RetryOn(%d): want codes of errors, anser.Canceled (1) to anser.Unauthenticated (%d)", c, Unauthenticated) {
+				return
+			}
+		}
+		o.retryOn = codes
+	})
 }
 
 // HashKey sets the key of the call, for balancers that send calls with the same key to the same
@@ -245,17 +259,25 @@ func HashBy(key func(ctx context.Context, method string, request any) string) Di
 }
 
 // HashMetadata takes the key of calls without a HashKey from their metadata: the value of name, see
-// [WithMetadata]. It replaces [HashBy].
+// [WithMetadata]. A name that metadata cannot have is an error. HashMetadata replaces [HashBy].
 func HashMetadata(name string) DialCallOption {
 	name = strings.ToLower(name)
-	return HashBy(func(ctx context.Context, _ string, _ any) string {
-		return outgoing(ctx)[name]
+	mistake := wire.CheckPair(wire.Pair{Key: name})
+	by := func(ctx context.Context, _ string, _ any) string { return outgoing(ctx)[name] }
+	return dialCallOption(func(o *callOptions) {
+		if o.wants(mistake == nil, "anser.HashMetadata: %w", mistake) {
+			o.hashBy = by
+		}
 	})
 }
 
 // Trailer stores the metadata that the server sent with the reply or error in *md.
 func Trailer(md *Metadata) CallOption {
-	return callOption(func(o *callOptions) { o.trailer = md })
+	return callOption(func(o *callOptions) {
+		if o.wants(md != nil, "anser.Trailer: the pointer is nil: leave the option out") {
+			o.trailer = md
+		}
+	})
 }
 
 // Forks sets the number of instances that a call with the mode [Fork] goes to at once: 2 to 5, the

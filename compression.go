@@ -80,7 +80,11 @@ func CompressPrice(perByte time.Duration) CompressOption {
 // their requests. The function is called once per attempt of a call, from several goroutines at
 // once.
 func CompressTo(want func(in registry.Instance) bool) CompressOption {
-	return compressOption(func(z *compression) { z.to = want })
+	return compressOption(func(z *compression) {
+		if z.wants(want != nil, "anser.CompressTo: the function is nil: leave the option out for all instances") {
+			z.to = want
+		}
+	})
 }
 
 const (

@@ -31,6 +31,13 @@ func TestCallOptionsOutOfRange(t *testing.T) {
 		"anser.CompressPrice(-1ns): want at least": anser.Compress(gzip, anser.CompressPrice(-1)),
 		"CompressMode(9): want anser.Dynamic (0)":  anser.Compress(gzip, anser.CompressMode(9)),
 		"an option of compression is nil":          anser.Compress(gzip, nil),
+		"anser.CompressTo: the function is nil":    anser.Compress(gzip, anser.CompressTo(nil)),
+		"anser.RetryOn(0): want codes of errors":   anser.RetryOn(anser.Aborted, anser.OK),
+		"anser.RetryOn(17): want codes of errors":  anser.RetryOn(17),
+		"metadata key of 0 bytes, want 1 to 255":   anser.HashMetadata(""),
+		"metadata key of 256 bytes, want 1 to 255": anser.HashMetadata(strings.Repeat("k", 256)),
+		`metadata key "a b" has a character`:       anser.HashMetadata("A b"),
+		`metadata key "anser-x" is reserved`:       anser.HashMetadata("Anser-X"),
 	} {
 		if c, err := anser.Dial("127.0.0.1:1", opt); err == nil || !strings.Contains(err.Error(), want) {
 			if err == nil {
@@ -41,6 +48,7 @@ func TestCallOptionsOutOfRange(t *testing.T) {
 		expectMistake(t, c, want, opt)
 	}
 	expectMistake(t, c, "an option of the call is nil", nil)
+	expectMistake(t, c, "anser.Trailer: the pointer is nil", anser.Trailer(nil))
 }
 
 // expectMistake makes every kind of call with the option.
@@ -67,6 +75,7 @@ func TestOptionsOutOfRange(t *testing.T) {
 	for want, opt := range map[string]anser.DialOption{
 		"anser.RetryBudget(NaN, 1): want numbers of at least 0": anser.RetryBudget(math.NaN(), 1),
 		"anser.RetryBudget(+Inf, 1): want":                      anser.RetryBudget(math.Inf(1), 1),
+		"anser.SnapshotDir: the directory is empty":             anser.SnapshotDir(""),
 		"an option of Dial is nil":                              nil,
 		`registry.Scheme "mem" is not complete: it needs`:       registry.Scheme{Name: "mem"},
 		`the transport "x" has -1 Conns: want at least 0`:       anser.Transport{Scheme: "x", Conns: -1},

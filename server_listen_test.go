@@ -69,25 +69,6 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// No document contains the idiom that turns a clean end into a failure.
-func TestDocumentsCheckTheErrorOfServing(t *testing.T) {
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range append(pages, "README.md", "doc.go") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
-			if strings.Contains(line, "log.Fatal(s.") {
-				t.Errorf("%s: %q ends with code 1 where the server ended well", page, strings.TrimSpace(line))
-			}
-		}
-	}
-}
-
 // A server that was killed can be restarted on its unix socket.
 func TestSocketOfAProcessThatWasKilled(t *testing.T) {
 	socket := socketPath(t)

@@ -135,3 +135,22 @@ func TestMisuse(t *testing.T) {
 		t.Error(none.Error())
 	}
 }
+
+// The zero values of structs that a program may make work.
+func TestZeroStructs(t *testing.T) {
+	if e := new(anser.Error); e.Error() != "" || e.Unwrap() != nil || errors.Is(e, anser.NotFound) || !errors.Is(e.WithRetryAfter(1).WithDetails(nil), anser.OK) {
+		t.Errorf("an error has %+v", e)
+	}
+	if new(anser.Identity).In("operators") {
+		t.Error("an identity without groups is in one")
+	}
+	inv := new(anser.Invocation)
+	inv.SetTimeout(1)
+	inv.SetAttempts(1)
+	inv.SetMode(anser.Failfast)
+	inv.SetTrailer(anser.Metadata{"key": "value"})
+	inv.OnMessage(nil)
+	if d := inv.Detach(nil, nil, nil); d.Codec() != nil || d.Timeout() != 0 {
+		t.Errorf("an invocation has %+v", d)
+	}
+}
