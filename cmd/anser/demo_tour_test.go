@@ -168,6 +168,13 @@ func TestTour(t *testing.T) {
 			t.Errorf("anser %s does not print\n%s\nbut\n%s", s.command, strings.Join(missing, "\n"), out)
 		}
 	}
+	// The slow calls made the callers save a recording.
+	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(fetch(t, page+"flight/"), "1.trace"); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Error("the page has no recording of a slow call")
+			break
+		}
+	}
 	if _, code := demo.signal(os.Interrupt); code != 0 {
 		t.Errorf("exit code %d\n%s", code, demo.errOut.String())
 	}

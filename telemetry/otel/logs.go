@@ -6,13 +6,16 @@ import (
 	"log/slog"
 	"slices"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/anser-rpc/anser"
 )
 
 // Logs returns a handler of package slog that adds trace_id and span_id to the records that are
 // logged with the context of a trace, outside of all groups, and passes them to next. The ids are
 // those of the span in the context, or else of the trace context that came with the handler's call,
-// recorded or not.
+// recorded or not. They are in the context that next gets, too, for a bridge to the log SDK of
+// OpenTelemetry such as package otelslog.
 func Logs(next slog.Handler) slog.Handler { return logs{next: next, plain: next} }
 
 type logs struct {
@@ -26,10 +29,12 @@ func (l logs) Enabled(ctx context.Context, level slog.Level) bool { return l.nex
 func (l logs) Handle(ctx context.Context, r slog.Record) error {
 	t, ok := spanOf(ctx)
 	if !ok {
-		t, ok = anser.TraceFrom(ctx)
-	}
-	if !ok {
-		return l.next.Handle(ctx, r)
+		if t, ok = anser.TraceFrom(ctx); !ok {
+			return l.next.Handle(ctx, r)
+		}
+		ctx = trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: t.TraceID, SpanID: t.SpanID, TraceFlags: trace.TraceFlags(t.Flags), TraceState: stateOf(ctx),
+		}))
 	}
 	ids := []slog.Attr{slog.String("trace_id", hex.EncodeToString(t.TraceID[:])), slog.String("span_id", hex.EncodeToString(t.SpanID[:]))}
 	if len(l.since) == 0 {

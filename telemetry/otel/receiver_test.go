@@ -19,9 +19,11 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	logcollector "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	metriccollector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	tracecollector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
+	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -38,6 +40,7 @@ type receiver struct {
 
 	mu      sync.Mutex // guards the fields below
 	spans   []*traces.Span
+	logs    []*logs.LogRecord
 	metrics []*metrics.Metric // of the latest request
 	wrong   []string
 }
@@ -62,6 +65,16 @@ func newReceiver(t *testing.T) *receiver {
 			for _, resource := range in.ResourceMetrics {
 				for _, scope := range resource.ScopeMetrics {
 					r.metrics = append(r.metrics, scope.Metrics...)
+				}
+			}
+		})
+	})
+	mux.HandleFunc("POST /v1/logs", func(w http.ResponseWriter, q *http.Request) {
+		in := new(logcollector.ExportLogsServiceRequest)
+		r.take(w, q, in, new(logcollector.ExportLogsServiceResponse), func() {
+			for _, resource := range in.ResourceLogs {
+				for _, scope := range resource.ScopeLogs {
+					r.logs = append(r.logs, scope.LogRecords...)
 				}
 			}
 		})

@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/telemetry/otel"
 )
 
 // What arrives over OTLP for each kind of call and each outcome.
@@ -89,6 +92,93 @@ func testSpansOfOutcomes(t *testing.T, e *export) {
 		}
 		if c, s := spans[0], spans[1]; idOf(c.TraceId) != idOf(s.TraceId) || idOf(s.ParentSpanId) != idOf(c.SpanId) || len(c.ParentSpanId) != 0 {
 			t.Errorf("%s: the server's span %s/%s is not a child of the client's %s/%s", test.name, idOf(s.TraceId), idOf(s.ParentSpanId), idOf(c.TraceId), idOf(c.SpanId))
+		}
+	}
+}
+
+// What arrives over OTLP for calls that did not run: those that the server refuses have a span on
+// both sides, those that were not sent only one of the client.
+func TestSpansOfCallsThatDidNotRun(t *testing.T) {
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			testSpansOfCallsThatDidNotRun(t, newExport(t, append([]otel.Option{otel.Tail(time.Hour)}, way...)...))
+		})
+	}
+}
+
+// tries is the number of attempts. A client tries again while no server answers, as often as there is
+// time.
+var tries = regexp.MustCompile(`anser\.attempt=\d+`)
+
+func testSpansOfCallsThatDidNotRun(t *testing.T, e *export) {
+	x := newSides(t, e)
+	if err := x.buy(t.Context(), "once"); err != nil { // the SDK makes the first span in any case
+		t.Fatal(err)
+	}
+	eventually(t, e, 2)
+	gone := listen(t)
+	gone.Close()
+	nobody := dial(t, gone.Addr().String(), e.Option())
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, test := range []struct {
+		name           string
+		call           func() error
+		outcome        anser.Outcome
+		client, server string // "": no span
+		child          bool   // the server's span is the child of the client's
+	}{
+		{
+			"refused: no such method", func() error {
+				_, err := anser.Call[[]byte](t.Context(), x.c, "Shop.Invented", new([]byte))
+				return err
+			}, anser.Refused,
+			"anser.attempt=N anser.outcome=refused anser.pick.balancer=p2c anser.pick.reason=the only one error.type=UNIMPLEMENTED network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Invented rpc.status_code=UNIMPLEMENTED rpc.system.name=anser server.address=127.0.0.1 server.port=P",
+			"anser.outcome=refused anser.queue.duration=T error.type=UNIMPLEMENTED rpc.method=_OTHER rpc.status_code=UNIMPLEMENTED rpc.system.name=anser",
+			false,
+		},
+		{
+			"refused: no memory for keys", func() error { return x.buy(t.Context(), "it", anser.IdempotencyKey("k")) }, anser.Refused,
+			"anser.attempt=N anser.outcome=refused anser.pick.balancer=p2c anser.pick.reason=the only one error.type=UNIMPLEMENTED network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=UNIMPLEMENTED rpc.system.name=anser server.address=127.0.0.1 server.port=P",
+			"anser.outcome=refused anser.queue.duration=T error.type=UNIMPLEMENTED network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=UNIMPLEMENTED rpc.system.name=anser",
+			true,
+		},
+		{
+			"not sent: the caller has cancelled", func() error { return x.buy(ended, "it") }, anser.NotSent,
+			"anser.attempt=N anser.outcome=not sent error.type=CANCELLED rpc.method=Shop/Buy rpc.status_code=CANCELLED rpc.system.name=anser server.address=127.0.0.1 server.port=P",
+			"", false,
+		},
+		{
+			"not sent: over the server's limit", func() error { return x.buy(t.Context(), strings.Repeat("x", 5<<20)) }, anser.NotSent,
+			"anser.attempt=N anser.outcome=not sent anser.pick.balancer=p2c anser.pick.reason=the only one error.type=RESOURCE_EXHAUSTED network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=RESOURCE_EXHAUSTED rpc.system.name=anser server.address=127.0.0.1 server.port=P",
+			"", false,
+		},
+		{
+			"not sent: no server", func() error {
+				_, err := anser.Call[[]byte](t.Context(), nobody, "Shop.Buy", new([]byte))
+				return err
+			}, anser.NotSent,
+			"anser.attempt=N anser.outcome=not sent anser.pick.balancer=p2c anser.pick.reason=the only one error.type=UNAVAILABLE network.peer.address=127.0.0.1 network.peer.port=P rpc.method=Shop/Buy rpc.status_code=UNAVAILABLE rpc.system.name=anser server.address=127.0.0.1 server.port=P",
+			"", false,
+		},
+	} {
+		if got := anser.OutcomeOf(test.call()); got != test.outcome {
+			t.Errorf("%s: the outcome is %v, want %v", test.name, got, test.outcome)
+		}
+		want := []string{test.client}
+		if test.server != "" {
+			want = append(want, test.server)
+		}
+		spans := eventually(t, e, len(want))
+		slices.SortFunc(spans, func(a, b *traces.Span) int { return cmp.Compare(b.Kind, a.Kind) }) // clients first
+		for i, s := range spans {
+			got := tries.ReplaceAllString(textOf(s.Attributes), "anser.attempt=N")
+			if got != want[i] || s.Status.GetCode() != traces.Status_STATUS_CODE_ERROR {
+				t.Errorf("%s: the %v has the status %v and\n%s\nwant an error and\n%s", test.name, s.Kind, s.Status, got, want[i])
+			}
+		}
+		if len(spans) == 2 && (idOf(spans[1].ParentSpanId) == idOf(spans[0].SpanId) && idOf(spans[1].TraceId) == idOf(spans[0].TraceId)) != test.child {
+			t.Errorf("%s: the server's span %v is a child of the client's %v: want %v", test.name, spans[1], spans[0], test.child)
 		}
 	}
 }

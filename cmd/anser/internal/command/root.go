@@ -62,9 +62,14 @@ func (o output) Write(p []byte) (int, error) {
 	n, err := o.file.Write(p)
 	if errors.Is(err, syscall.EPIPE) {
 		o.unread()
+		err = errUnread
 	}
 	return n, err
 }
+
+// errUnread is the error of a write to a standard stream that is no longer read. It differs from
+// that of a broken connection, which is a failure.
+var errUnread = errors.New("the output is no longer read")
 
 // Run runs the command with the given arguments and streams and returns its exit code.
 func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
@@ -75,7 +80,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
+	if err == nil || errors.Is(err, errUnread) { // "anser record --calls FOLDER | head" has done its work
 		return exitOK
 	}
 	var name string

@@ -27,6 +27,13 @@ type watched struct {
 // exported: the steps of the demo slow calls down by more.
 const slowCall = 20 * time.Millisecond
 
+// flightCall is the duration from which a call makes its process save what the flight recorder has,
+// flightPause the time until it may save again. A process keeps about 40 MiB of it at most.
+const (
+	flightCall  = 100 * time.Millisecond
+	flightPause = time.Minute
+)
+
 // tracedShare is the share of the calls whose spans are exported, besides failed and slow ones.
 const tracedShare = 0.01
 
@@ -48,12 +55,15 @@ func watch(o watchOptions, opts ...admin.Option) (*watched, error) {
 	}
 	w.calls = w.export.Option()
 	quiet := admin.Logger(slog.New(slog.DiscardHandler))
-	if w.page, err = admin.New(w.meter, append(opts, admin.Name(o.id), quiet, admin.Handle(metricsPath, prometheus.Handler(w.meter)))...); err != nil {
+	opts = append(opts, admin.Name(o.id), quiet, admin.Handle(metricsPath, prometheus.Handler(w.meter)), admin.FlightRecorder(flightCall, flightPause))
+	if w.page, err = admin.New(w.meter, opts...); err != nil {
+		w.export.Close()
 		return nil, err
 	}
 	l, err := w.listen(o.listen)
 	if err != nil {
-		return nil, err
+		w.export.Close()
+		return nil, errors.Join(err, w.page.Close())
 	}
 	w.url = "http://" + l.Addr().String() + "/"
 	go func() { w.served <- w.page.Serve(l) }()
