@@ -3,11 +3,13 @@ package anser_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/testlog"
 )
 
 // A breaker opens for one method at one instance, probes it with single calls, and closes when it
@@ -145,4 +147,30 @@ func TestHealthOptionsThatCannotWork(t *testing.T) {
 			t.Errorf("%+v is accepted", o)
 		}
 	}
+}
+
+// A breaker is a line in the log when it opens and when it closes, and none for calls that fail.
+func TestBreakerIsLoggedOnChange(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		log := new(testlog.Buffer)
+		w := newWard(t, network, 2, anser.Logger(log.Logger()))
+		lines := func(change anser.HealthChange) int { return strings.Count(log.String(), change.String()) }
+		w.who["a:1"].gets(broken)
+		failed := 0
+		for range 10 {
+			failed += w.call(workMethod, 200)
+			time.Sleep(100 * time.Millisecond)
+		}
+		if failed < 200 || lines(anser.BreakerOpened) != 1 || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("after %d failures and the changes %v the log is\n%s", failed, w.took(), log)
+		}
+		w.who["a:1"].gets(nil)
+		for range 600 {
+			w.call(workMethod, 10)
+			time.Sleep(100 * time.Millisecond)
+		}
+		if lines(anser.BreakerClosed) != 1 || strings.Count(log.String(), "\n") != 2 { // half open is for Debug
+			t.Errorf("after the changes %v the log is\n%s", w.took(), log)
+		}
+	})
 }

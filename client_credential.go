@@ -164,8 +164,15 @@ func (c *clientConn) renew() {
 		r.failed++
 		wait := min(time.Second<<min(r.failed-1, 5), maxRenewBackoff)
 		r.at.Store(mono.Now().Add(wait))
-		c.host.log.Warn("the credential could not be renewed, trying again", "address", c.host.address, "err", err, "wait", wait)
+		level := slog.LevelDebug
+		if r.failed == 1 { // the log has the begin and the end of failures in a row
+			level = slog.LevelWarn
+		}
+		c.host.log.Log(c.host.ctx, level, "the credential could not be renewed, trying again", "address", c.host.address, "err", err, "wait", wait)
 		return
+	}
+	if r.failed > 0 {
+		c.host.log.Info("the credential is renewed again", "address", c.host.address, "failures", r.failed)
 	}
 	// Even the same one: for the server its lifetime may start again.
 	r.sent(cred)

@@ -44,28 +44,29 @@ type Server struct {
 
 	table methodTable
 
-	stopping   atomic.Bool
-	httpSeen   stranger.Seldom // HTTP requests
-	lanes      atomic.Uint32   // given to connections so far
-	inFlight   striped.Limit   // calls that do not run on the reader goroutine of their connection
-	streams    atomic.Int64    // streams among them
-	handshakes *handshakes.Places
-	monitor    monitor
-	workers    workers.Pools[job]
-	gate       *waitQueue  // the adaptive limit's queue for all methods together, or nil
-	queues     atomic.Bool // a method limits how long its calls may wait
-	stats      stats
-	memory     membudget.Budget // of large requests; see MaxMemory
-	sessions   sessions
-	addresses  atomic.Pointer[addressRules] // from which clients may connect; see SetAddresses
-	replies    *replycache.Cache[*callContext]
-	policySeen atomic.Uint64 // the version of the policy that open calls were checked against; see server_cutoff.go
-	orphans    orphans
-	upkeep     upkeep.Schedule // of the connections, and of duties
-	duties     upkeep.Task     // runs tend
-	unseen     atomic.Bool     // tend has not run since duties were added
-	conns      sync.WaitGroup  // goroutines of connections
-	reportEnd  sync.Once       // tells the observers that the server has ended
+	stopping     atomic.Bool
+	httpSeen     stranger.Seldom // HTTP requests
+	acceptFailed stranger.Seldom
+	lanes        atomic.Uint32 // given to connections so far
+	inFlight     striped.Limit // calls that do not run on the reader goroutine of their connection
+	streams      atomic.Int64  // streams among them
+	handshakes   *handshakes.Places
+	monitor      monitor
+	workers      workers.Pools[job]
+	gate         *waitQueue  // the adaptive limit's queue for all methods together, or nil
+	queues       atomic.Bool // a method limits how long its calls may wait
+	stats        stats
+	memory       membudget.Budget // of large requests; see MaxMemory
+	sessions     sessions
+	addresses    atomic.Pointer[addressRules] // from which clients may connect; see SetAddresses
+	replies      *replycache.Cache[*callContext]
+	policySeen   atomic.Uint64 // the version of the policy that open calls were checked against; see server_cutoff.go
+	orphans      orphans
+	upkeep       upkeep.Schedule // of the connections, and of duties
+	duties       upkeep.Task     // runs tend
+	unseen       atomic.Bool     // tend has not run since duties were added
+	conns        sync.WaitGroup  // goroutines of connections
+	reportEnd    sync.Once       // tells the observers that the server has ended
 
 	mu         sync.Mutex // guards the fields below
 	mistakes   []error    // of options and methods until serving is set
@@ -184,7 +185,9 @@ func (s *Server) Serve(l net.Listener) error {
 		case s.stopping.Load():
 			return ErrServerClosed
 		case passes:
-			s.log.Warn("accept failed, trying again", "err", err, "wait", wait)
+			if n := s.acceptFailed.Note(mono.Now()); n > 0 {
+				s.log.Warn("accept failed, trying again", "err", err, "wait", wait, "failures", n)
+			}
 			time.Sleep(wait)
 		default:
 			return fmt.Errorf("accept: %w", err)

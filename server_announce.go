@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
@@ -86,9 +87,10 @@ func (a *announcer) start(list []announcement, addr net.Addr, o *sideOptions) {
 	}
 }
 
-// keep registers the instance, and retries until it succeeds. note gets the result of each attempt.
+// keep registers the instance, and retries until it succeeds. note gets the result of each attempt;
+// the log has the first failure and the success.
 func (n announcement) keep(ctx context.Context, o *sideOptions, note func(error)) {
-	for {
+	for level := slog.LevelWarn; ; level = slog.LevelDebug {
 		err := n.registrar.Register(ctx, n.instance)
 		note(err)
 		if err == nil || ctx.Err() == nil {
@@ -101,7 +103,7 @@ func (n announcement) keep(ctx context.Context, o *sideOptions, note func(error)
 		if ctx.Err() != nil {
 			return
 		}
-		o.log.Warn("cannot register, trying again", "service", n.instance.Service, "address", n.instance.Address, "err", err)
+		o.log.Log(ctx, level, "cannot register, trying again", "service", n.instance.Service, "address", n.instance.Address, "err", err)
 		select {
 		case <-time.After(announceRetry):
 		case <-ctx.Done():

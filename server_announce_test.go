@@ -13,6 +13,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/testlog"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -202,4 +203,24 @@ func TestAnnounceOfAnUnspecifiedAddress(t *testing.T) {
 	if ip := net.ParseIP(host); err != nil || ip == nil || ip.IsUnspecified() || port != fmt.Sprint(l.Addr().(*net.TCPAddr).Port) {
 		t.Error(b.instances()[0].Address)
 	}
+}
+
+// A registry that is away for a minute is two lines in the log, however often the server tries.
+func TestAnnouncementIsLoggedOnChange(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		log, b := new(testlog.Buffer), &book{fail: errors.New("etcd is gone")}
+		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, anser.Logger(log.Logger()), anser.Announce(b, registry.Instance{Service: "echo"}))
+		time.Sleep(time.Minute)
+		b.mu.Lock()
+		tries := b.tries
+		b.fail = nil
+		b.mu.Unlock()
+		if text := log.Take(); tries < 20 || strings.Count(text, "\n") != 1 || !strings.Contains(text, "cannot register") || !strings.Contains(text, "etcd is gone") {
+			t.Errorf("the log of %d tries: %q", tries, text)
+		}
+		time.Sleep(time.Minute)
+		if text := log.Take(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "msg=registered") {
+			t.Errorf("the log after the registry came back: %q", text)
+		}
+	})
 }

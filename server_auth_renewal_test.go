@@ -11,6 +11,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/testlog"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -194,6 +195,35 @@ func TestRenewals(t *testing.T) {
 		defer d.revoked.Store(false)
 		if reason, text, err := p.ReadClose(); reason != wire.Unauthenticated || text != "unauthenticated" || err != nil {
 			t.Error(reason, text, err)
+		}
+	})
+}
+
+// A source of credentials that fails for a while is two lines in the log of the client.
+func TestRenewalIsLoggedOnChange(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := anser.NewServer(silent, anser.Authenticate(&door{life: time.Hour}))
+		run(t, s, network.Listen("a:1"))
+		log := new(testlog.Buffer)
+		var n atomic.Int64
+		var fails atomic.Bool
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.InsecureCredentials(), anser.Conns(1), anser.Logger(log.Logger()),
+			anser.Credentials(func(context.Context) (anser.Credential, error) {
+				if n.Add(1); fails.Load() {
+					return anser.Credential{}, errors.New("not now")
+				}
+				return anser.Credential{Scheme: "test", Data: []byte(secret + ":ann"), Expires: time.Now().Add(4 * time.Second)}, nil
+			}))
+		call(context.Background(), c, "Who.AmI", "") // connects
+		fails.Store(true)
+		time.Sleep(5 * time.Minute)
+		if text := log.Take(); n.Load() < 5 || strings.Count(text, "\n") != 1 || !strings.Contains(text, "could not be renewed") {
+			t.Errorf("the log of %d renewals: %q", n.Load(), text)
+		}
+		fails.Store(false)
+		time.Sleep(5 * time.Minute)
+		if text := log.Take(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "renewed again") {
+			t.Errorf("the log after the source came back: %q", text)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/testlog"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/wire"
@@ -369,7 +370,8 @@ func (l *flaky) Accept() (net.Conn, error) {
 
 func TestAcceptErrors(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		serve(t, &flaky{network.Listen("a:1"), []error{syscall.EMFILE, syscall.ECONNABORTED, syscall.ENFILE, syscall.ENOBUFS}}, map[string]handler{"Echo.Say": echo})
+		log := new(testlog.Buffer)
+		serve(t, &flaky{network.Listen("a:1"), []error{syscall.EMFILE, syscall.ECONNABORTED, syscall.ENFILE, syscall.ENOBUFS}}, map[string]handler{"Echo.Say": echo}, anser.Logger(log.Logger()))
 		c := dial(t, "a:1", anser.Dialer(network.Dial))
 		began := time.Now()
 		if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
@@ -377,6 +379,9 @@ func TestAcceptErrors(t *testing.T) {
 		}
 		if d := time.Since(began); d < 75*time.Millisecond || d > time.Second {
 			t.Errorf("accepted again after %v", d)
+		}
+		if text := log.Take(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "accept failed") {
+			t.Errorf("the log of the errors: %q", text)
 		}
 	})
 	s := anser.NewServer(silent)

@@ -10,6 +10,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/accept"
 	"github.com/anser-rpc/anser/internal/link"
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // Serve serves the connections of l until [Server.Shutdown] or [Server.Close], and finally closes
@@ -64,7 +65,9 @@ func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCode
 		case s.isClosed():
 			return anser.ErrServerClosed
 		case passes: // net/rpc would stop serving here
-			s.log().Warn("rpc: accept failed, trying again", "err", err, "wait", wait)
+			if n := s.acceptFailed.Note(mono.Now()); n > 0 {
+				s.log().Warn("rpc: accept failed, trying again", "err", err, "wait", wait, "failures", n)
+			}
 			time.Sleep(wait)
 		default:
 			return fmt.Errorf("accept: %w", err)

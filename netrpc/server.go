@@ -88,11 +88,12 @@ type Server struct {
 	// be set here. The two servers are shut down separately.
 	Anser *anser.Server
 
-	served     atomic.Pointer[names]
-	inFlight   atomic.Int64
-	stats      stats
-	httpSeen   stranger.Seldom // requests of HTTP
-	handshakes lazyPlaces
+	served       atomic.Pointer[names]
+	inFlight     atomic.Int64
+	stats        stats
+	httpSeen     stranger.Seldom // requests of HTTP
+	acceptFailed stranger.Seldom
+	handshakes   lazyPlaces
 
 	mu        sync.Mutex    // guards the fields below, and changes of served
 	pending   []*method     // to be served by Anser or own, once it is known which
