@@ -96,8 +96,8 @@ func testSpansOfOutcomes(t *testing.T, e *export) {
 	}
 }
 
-// What arrives over OTLP for calls that did not run: those that the server refuses have a span on
-// both sides, those that were not sent only one of the client.
+// What arrives over OTLP for calls that did not run: a call that the server refuses has a span on
+// both sides, a call that was not sent only one of the client.
 func TestSpansOfCallsThatDidNotRun(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestSpansOfCallsThatDidNotRun(t *testing.T) {
 	}
 }
 
-// tries is the number of attempts. A client tries again while no server answers, as often as there is
-// time.
+// tries is the number of attempts. A client tries again while no server answers, as often as
+// there is time.
 var tries = regexp.MustCompile(`anser\.attempt=\d+`)
 
 func testSpansOfCallsThatDidNotRun(t *testing.T, e *export) {
