@@ -309,7 +309,7 @@ func TestUploadWithoutTheProxysWord(t *testing.T) {
 	if _, err := io.WriteString(writer, strings.Repeat("x", 10)); err != nil {
 		t.Fatal(err)
 	}
-	audited(t, v, 1, "")
+	audited(t, v, 1)
 	end(access.ErrNoWord)
 	audited(t, v, 1, "the proxy has not named the user")
 	if _, err := io.WriteString(writer, strings.Repeat("x", 990)); err != nil { // it is read, so that the viewer reads the answer
@@ -341,7 +341,7 @@ func TestTransfersOfAUser(t *testing.T) {
 			}
 		})
 	}
-	audited(t, other, most, "")
+	audited(t, other, most)
 	if status, text := greedy.put("more", "x", ""); status != 429 || !strings.Contains(text, "8 transfers of files of operate") {
 		t.Errorf("one more of the user: %d %s", status, text)
 	}
