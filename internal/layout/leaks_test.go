@@ -25,7 +25,7 @@ var leaky = map[string]string{
 func TestLeaksAreLookedFor(t *testing.T) {
 	used := make(map[string]bool)
 	for _, p := range testedPackages(t) {
-		pattern, allowed := exception(p.path)
+		pattern, allowed := exception(leaky, p.path)
 		if !p.busy || p.checks {
 			continue
 		}
@@ -33,20 +33,27 @@ func TestLeaksAreLookedFor(t *testing.T) {
 			t.Errorf("the tests of %s start goroutines and do not look for those that are left: call goleak.VerifyTestMain, ansertest.Main or servers.Main in TestMain, or say in internal/layout why not", p.path)
 		}
 	}
-	for pattern := range leaky {
-		if !used[pattern] {
-			t.Errorf("the exception for %s is not needed any more: remove it", pattern)
-		}
-	}
+	allAreUsed(t, leaky, used)
 }
 
-func exception(path string) (pattern string, ok bool) {
-	for pattern := range leaky {
+// exception returns the pattern of a list of exceptions that a path matches.
+func exception(list map[string]string, path string) (pattern string, ok bool) {
+	for pattern := range list {
 		if match(pattern, path) {
 			return pattern, true
 		}
 	}
 	return "", false
+}
+
+// allAreUsed checks that each exception of a list is needed.
+func allAreUsed(t *testing.T, list map[string]string, used map[string]bool) {
+	t.Helper()
+	for pattern := range list {
+		if !used[pattern] {
+			t.Errorf("the exception for %s is not needed any more: remove it", pattern)
+		}
+	}
 }
 
 // A tested package is a folder with tests.
