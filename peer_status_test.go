@@ -3,8 +3,8 @@ package anser_test
 import (
 	"context"
 	"net"
-	"os"
-	"path/filepath"
+	"path"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -80,13 +80,10 @@ func TestOptionsSayWhereTheyAreFrom(t *testing.T) {
 	s := anser.NewServer(anser.MaxConns(7), anser.MaxCalls(5),
 		anser.ServerOptionsOf("flag --limit", anser.MaxConns(8), anser.MaxInFlight(10_000)), // the default
 		anser.ServerOptionsOf("edge.yaml", anser.IdleTimeout(time.Minute)))
-	folder, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, file, _, _ := runtime.Caller(0) // with -trimpath the folder has another name
 	c := dial(t, "127.0.0.1:1", anser.Attempts(4), anser.DialOptionsOf("$SHOP_TIMEOUT", anser.Timeout(time.Second), anser.Checksums()))
 	for name, list := range map[string][]anser.OptionStatus{"server": s.Options(), "client": c.Options()} {
-		want := map[string]string{"MaxConns": "flag --limit", "IdleTimeout": "edge.yaml", "MaxCalls": "an option of the program, " + filepath.Base(folder) + "/peer_status_test.go:"}
+		want := map[string]string{"MaxConns": "flag --limit", "IdleTimeout": "edge.yaml", "MaxCalls": "an option of the program, " + path.Base(path.Dir(file)) + "/peer_status_test.go:"}
 		if name == "client" {
 			want = map[string]string{"Timeout": "$SHOP_TIMEOUT", "Checksums": "$SHOP_TIMEOUT", "Attempts": "an option of the program, "}
 		}
