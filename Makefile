@@ -51,7 +51,7 @@ check: ## format, vet, staticcheck, nits, unparam, other platforms, tidiness, ge
 	scripts/check
 
 .PHONY: cross
-cross: ## vet every module for all platforms
+cross: ## vet every module for Linux, macOS and Windows
 	scripts/cross
 
 .PHONY: fmt
