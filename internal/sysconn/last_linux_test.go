@@ -9,20 +9,7 @@ import (
 
 // The last bytes arrive, and then the end; a connection that is no socket of TCP takes none.
 func TestWriteLast(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	out, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
+	out, in := connect(t, "tcp", "127.0.0.1:0")
 	if !WriteLast(out, []byte("bye")) {
 		t.Error("nothing was written")
 	}
@@ -42,21 +29,7 @@ func TestWriteLast(t *testing.T) {
 // A connection with unread input is reset when it is closed. So its last bytes must be written
 // before, by themselves.
 func TestWriteLastWithUnreadInput(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	out, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	in, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
+	out, in := connect(t, "tcp", "127.0.0.1:0")
 	if _, err := in.Write([]byte("hello")); err != nil {
 		t.Fatal(err)
 	}

@@ -24,17 +24,8 @@ type Reader struct {
 // NewReader returns a Reader into the room, or nil if the connection does not support it, for
 // example with TLS, whose records are read into a buffer of its own.
 func NewReader(nc net.Conn, to Room) *Reader {
-	var c syscall.Conn
-	switch nc := nc.(type) {
-	case *net.TCPConn:
-		c = nc
-	case *net.UnixConn:
-		c = nc
-	default:
-		return nil
-	}
-	raw, err := c.SyscallConn()
-	if err != nil {
+	raw := socketOf(nc)
+	if raw == nil {
 		return nil
 	}
 	r := &Reader{raw: raw, to: to}

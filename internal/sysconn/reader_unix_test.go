@@ -39,21 +39,7 @@ func (p *place) Waits() {
 func TestReader(t *testing.T) {
 	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "s")} {
 		t.Run(network, func(t *testing.T) {
-			l, err := net.Listen(network, address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			out, err := net.Dial(network, l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer out.Close()
-			in, err := l.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer in.Close()
+			out, in := connect(t, network, address)
 			p := &place{size: 4, waits: make(chan struct{}, 1)}
 			r := NewReader(in, p)
 			if r == nil {
@@ -70,7 +56,7 @@ func TestReader(t *testing.T) {
 				}
 			}
 			in.SetReadDeadline(time.Unix(1, 0))
-			_, err = r.Read()
+			_, err := r.Read()
 			_, want := in.Read(make([]byte, 1))
 			if !errors.Is(err, os.ErrDeadlineExceeded) || err.Error() != want.Error() {
 				t.Errorf("error: %v, want %v", err, want)

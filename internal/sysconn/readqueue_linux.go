@@ -13,17 +13,8 @@ type ReadQueue struct {
 
 // NewReadQueue returns the queue of nc; ok is false for connections that are not sockets.
 func NewReadQueue(nc net.Conn) (ReadQueue, bool) {
-	var c syscall.Conn
-	switch nc := nc.(type) {
-	case *net.TCPConn:
-		c = nc
-	case *net.UnixConn:
-		c = nc
-	default:
-		return ReadQueue{}, false
-	}
-	raw, err := c.SyscallConn()
-	return ReadQueue{raw}, err == nil
+	raw := socketOf(nc)
+	return ReadQueue{raw}, raw != nil
 }
 
 // Len returns the number of unread bytes.

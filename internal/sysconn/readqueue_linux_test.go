@@ -9,21 +9,7 @@ import (
 )
 
 func TestReadQueue(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	out, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	in, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
+	out, in := connect(t, "tcp", "127.0.0.1:0")
 	u, ok := NewReadQueue(in)
 	if !ok {
 		t.Fatal("a TCP connection cannot be asked")
@@ -47,11 +33,6 @@ func TestReadQueue(t *testing.T) {
 
 // Wait ends with bytes, with the end of the peer, and at the deadline, and takes no byte away.
 func TestWaitForUnreadBytes(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	for name, end := range map[string]func(out, in net.Conn){
 		"bytes":        func(out, _ net.Conn) { out.Write([]byte("x")) },
 		"end":          func(out, _ net.Conn) { out.Close() },
@@ -60,16 +41,7 @@ func TestWaitForUnreadBytes(t *testing.T) {
 		"bytes before": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := net.Dial("tcp", l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer out.Close()
-			in, err := l.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer in.Close()
+			out, in := connect(t, "tcp", "127.0.0.1:0")
 			u, ok := NewReadQueue(in)
 			if !ok {
 				t.Fatal("a TCP connection cannot be asked")

@@ -22,17 +22,8 @@ type Writer struct {
 // NewWriter returns nil if the connection does not support non-blocking writes, for example with
 // TLS, which must write whole records.
 func NewWriter(nc net.Conn) *Writer {
-	var c syscall.Conn
-	switch nc := nc.(type) {
-	case *net.TCPConn:
-		c = nc
-	case *net.UnixConn:
-		c = nc
-	default:
-		return nil
-	}
-	raw, err := c.SyscallConn()
-	if err != nil {
+	raw := socketOf(nc)
+	if raw == nil {
 		return nil
 	}
 	s := &Writer{raw: raw}
