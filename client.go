@@ -67,7 +67,11 @@ type clientMethod struct {
 	measures []measure // of observers
 }
 
-func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || m.learned.Load() }
+// mayRunTwice reports whether a call may run more than once, at any instances. One with an
+// idempotency key must not, also if the method is idempotent (docs/protocol.md, section 12b).
+func (m *clientMethod) mayRunTwice(o *callOptions) bool {
+	return !o.keyed && (o.idempotent || m.learned.Load())
+}
 
 // Dial returns a client for the target: "host:port", "tcp://a:1,b:2", "tls://a:1,b:2",
 // "unix:///path", "file:///path/service", or, with the corresponding option, the scheme of a

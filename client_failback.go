@@ -128,8 +128,8 @@ func (c *Client) failback(ctx context.Context, name string, in, out any, o *call
 }
 
 // mayWait reports whether a call that failed with err may be sent again later. A call that its
-// caller gave up, or that would fail again, may not. A call with a key that is not idempotent and
-// may have run may not either: only its instance knows the key, and it may be gone by then.
+// caller gave up, or that would fail again, may not. A call with a key that may have run may not
+// either: only its instance knows the key, and it may be gone by then.
 func mayWait(err *Error, m *clientMethod, o *callOptions) bool {
 	switch {
 	case err.RetryAfter < 0, err.Code == Canceled && err.Outcome != Executed, err.Phase == PhaseEncode, err.Phase == PhaseDecode:
@@ -141,9 +141,9 @@ func mayWait(err *Error, m *clientMethod, o *callOptions) bool {
 	case Refused:
 		return err.Code == Unavailable || err.Code == DeadlineExceeded || err.Code == ResourceExhausted
 	case Executed:
-		return m.idempotent(o) && slices.Contains(o.retryOn, err.Code)
+		return m.mayRunTwice(o) && slices.Contains(o.retryOn, err.Code)
 	}
-	return m.idempotent(o)
+	return m.mayRunTwice(o)
 }
 
 // add queues a call. Its request is copied, as the caller may change it after add.
