@@ -15,6 +15,7 @@ import (
 	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/internal/gain"
 	"github.com/anser-rpc/anser/internal/lastknown"
+	"github.com/anser-rpc/anser/internal/loglimit"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/nameplace"
 	"github.com/anser-rpc/anser/internal/redact"
@@ -37,6 +38,7 @@ type Client struct {
 	cluster       *instances
 	budget        *retrybudget.Budget
 	ignored       atomic.Int64 // calls with the mode Failsafe that failed
+	ignoredSeen   loglimit.Seldom
 	later         failbacks
 	source        source
 	balancer      string         // name of the balancer

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/loglimit"
 	"github.com/anser-rpc/anser/internal/mono"
 )
 
@@ -58,9 +59,10 @@ type FailbackStats struct {
 
 // failbacks are the calls of a client that wait to be tried again.
 type failbacks struct {
-	c      *Client
-	limits FailbackLimits
-	wake   chan struct{} // has room for one value; tells run that waiting or closing changed
+	c       *Client
+	limits  FailbackLimits
+	givenUp loglimit.Seldom
+	wake    chan struct{} // has room for one value; tells run that waiting or closing changed
 
 	mu      sync.Mutex // guards the fields below
 	waiting []*queued
@@ -304,6 +306,9 @@ func (q *failbacks) ended(it *queued, err *Error, again bool) {
 		q.waiting = append(q.waiting, it)
 	default:
 		q.giveUpLocked(it, err)
+		if n := q.givenUp.Note(now); n > 0 {
+			q.c.o.log.Warn("calls that were to be tried again later are given up: see Debug for each of them", "calls", n, "method", it.method.name, "err", err)
+		}
 	}
 	wake(q.wake)
 }
@@ -319,7 +324,7 @@ func (q *failbacks) delayLocked(it *queued) time.Duration {
 func (q *failbacks) giveUpLocked(it *queued, err *Error) {
 	q.numbers.GivenUp++
 	q.numbers.Bytes -= it.bytes
-	q.c.o.log.Warn("a call that was to be tried again later is given up", "method", it.method.name, "tries", 1+it.tries, "err", err)
+	q.c.o.log.Debug("a call that was to be tried again later is given up", "method", it.method.name, "tries", 1+it.tries, "err", err)
 }
 
 // abandon gives up the remaining calls when the client ends.
@@ -328,6 +333,9 @@ func (q *failbacks) abandon() {
 	defer q.mu.Unlock()
 	for _, it := range q.waiting {
 		q.giveUpLocked(it, it.last)
+	}
+	if n := len(q.waiting); n > 0 {
+		q.c.o.log.Warn("calls that were to be tried again later are given up, as the client is closed: see Debug for each of them", "calls", n)
 	}
 	q.waiting, q.runs = nil, false
 }
