@@ -169,8 +169,8 @@ func (b *bucket) withdraw(spent, want int) {
 	}
 }
 
-// noteBank logs the first failure of the bank and its return, for all buckets together: there may be
-// one per caller. Of a bank that fails now and then it logs a failure and a return a minute.
+// noteBank logs the first failure of the bank and its return, for all buckets together: there may
+// be one per caller. Of a bank that fails now and then it logs a failure and a return a minute.
 func (l *Limiter) noteBank(bucket string, err error) {
 	l.bank.mu.Lock()
 	defer l.bank.mu.Unlock()
