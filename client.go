@@ -15,6 +15,7 @@ import (
 	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/internal/gain"
 	"github.com/anser-rpc/anser/internal/lastknown"
+	"github.com/anser-rpc/anser/internal/loglimit"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/nameplace"
 	"github.com/anser-rpc/anser/internal/redact"
@@ -37,6 +38,7 @@ type Client struct {
 	cluster       *instances
 	budget        *retrybudget.Budget
 	ignored       atomic.Int64 // calls with the mode Failsafe that failed
+	ignoredSeen   loglimit.Seldom
 	later         failbacks
 	source        source
 	balancer      string         // name of the balancer
@@ -67,7 +69,11 @@ type clientMethod struct {
 	measures []measure // of observers
 }
 
-func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || m.learned.Load() }
+// mayRunTwice reports whether a call may run more than once, at any instances. One with an
+// idempotency key must not, also if the method is idempotent (docs/protocol.md, section 12b).
+func (m *clientMethod) mayRunTwice(o *callOptions) bool {
+	return !o.keyed && (o.idempotent || m.learned.Load())
+}
 
 // Dial returns a client for the target: "host:port", "tcp://a:1,b:2", "tls://a:1,b:2",
 // "unix:///path", "file:///path/service", or, with the corresponding option, the scheme of a

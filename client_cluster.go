@@ -54,10 +54,15 @@ var healthChanges = [cluster.Changes]HealthChange{
 	cluster.BreakerOpened: BreakerOpened, cluster.BreakerHalfOpen: BreakerHalfOpen, cluster.BreakerClosed: BreakerClosed,
 }
 
-// emitHealth logs a change of the health of an instance, and calls the observers.
+// emitHealth logs a change of the health of an instance, and calls the observers. That a probe
+// failed is for Debug, as it changes nothing for calls: an instance that is down for an hour is one
+// warning.
 func (c *Client) emitHealth(ev cluster.Event) {
 	change := healthChanges[ev.Change]
 	level := levelOf(change)
+	if ev.Again {
+		level = slog.LevelDebug
+	}
 	args := []any{"service", c.serviceName(), "address", ev.Instance.Address, "reason", ev.Reason}
 	if ev.Method != "" {
 		args = append(args, "method", ev.Method)

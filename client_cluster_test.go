@@ -3,6 +3,7 @@ package anser_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/testlog"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -157,8 +159,8 @@ func TestListShrinksAtOnce(t *testing.T) {
 					listeners[a] = network.Listen(a)
 					serve(t, listeners[a], hello(a))
 				}
-				f := newFeed()
-				c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
+				f, log := newFeed(), new(testlog.Buffer)
+				c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()), anser.Logger(log.Logger()))
 				f.list(all...)
 				reach(t, c, 24)
 				f.list(rest...)
@@ -171,6 +173,9 @@ func TestListShrinksAtOnce(t *testing.T) {
 					if in.Held {
 						held++
 					}
+				}
+				if text := log.String(); strings.Count(text, "shrank") != 1 || !strings.Contains(text, fmt.Sprint(" held=", held)) {
+					t.Errorf("%d are held, and the log is\n%s", held, text)
 				}
 				if want := len(all) - len(rest); held != want {
 					t.Errorf("%d instances are held, want %d", held, want)

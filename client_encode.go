@@ -64,8 +64,8 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 	k.deadline = 0
 	k.settled = o.pinned || !o.mode.elsewhere()
 	k.mover, k.early = nil, false
-	if m.idempotent(o) {
-		k.early = timed && !o.keyed && !o.oneway && !o.special() && o.attempts > 1 // another attempt may follow
+	if m.mayRunTwice(o) {
+		k.early = timed && !o.oneway && !o.special() && o.attempts > 1 // another attempt may follow
 		if !k.settled && o.attempts > 1 {
 			k.mover = c
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/loglimit"
 	"github.com/anser-rpc/anser/internal/mono"
 )
 
@@ -58,9 +59,10 @@ type FailbackStats struct {
 
 // failbacks are the calls of a client that wait to be tried again.
 type failbacks struct {
-	c      *Client
-	limits FailbackLimits
-	wake   chan struct{} // has room for one value; tells run that waiting or closing changed
+	c       *Client
+	limits  FailbackLimits
+	givenUp loglimit.Seldom
+	wake    chan struct{} // has room for one value; tells run that waiting or closing changed
 
 	mu      sync.Mutex // guards the fields below
 	waiting []*queued
@@ -128,8 +130,8 @@ func (c *Client) failback(ctx context.Context, name string, in, out any, o *call
 }
 
 // mayWait reports whether a call that failed with err may be sent again later. A call that its
-// caller gave up, or that would fail again, may not. A call with a key that is not idempotent and
-// may have run may not either: only its instance knows the key, and it may be gone by then.
+// caller gave up, or that would fail again, may not. A call with a key that may have run may not
+// either: only its instance knows the key, and it may be gone by then.
 func mayWait(err *Error, m *clientMethod, o *callOptions) bool {
 	switch {
 	case err.RetryAfter < 0, err.Code == Canceled && err.Outcome != Executed, err.Phase == PhaseEncode, err.Phase == PhaseDecode:
@@ -141,9 +143,9 @@ func mayWait(err *Error, m *clientMethod, o *callOptions) bool {
 	case Refused:
 		return err.Code == Unavailable || err.Code == DeadlineExceeded || err.Code == ResourceExhausted
 	case Executed:
-		return m.idempotent(o) && slices.Contains(o.retryOn, err.Code)
+		return m.mayRunTwice(o) && slices.Contains(o.retryOn, err.Code)
 	}
-	return m.idempotent(o)
+	return m.mayRunTwice(o)
 }
 
 // add queues a call. Its request is copied, as the caller may change it after add.
@@ -304,6 +306,9 @@ func (q *failbacks) ended(it *queued, err *Error, again bool) {
 		q.waiting = append(q.waiting, it)
 	default:
 		q.giveUpLocked(it, err)
+		if n := q.givenUp.Note(now); n > 0 {
+			q.c.o.log.Warn("calls that were to be tried again later are given up: see Debug for each of them", "calls", n, "method", it.method.name, "err", err)
+		}
 	}
 	wake(q.wake)
 }
@@ -319,7 +324,7 @@ func (q *failbacks) delayLocked(it *queued) time.Duration {
 func (q *failbacks) giveUpLocked(it *queued, err *Error) {
 	q.numbers.GivenUp++
 	q.numbers.Bytes -= it.bytes
-	q.c.o.log.Warn("a call that was to be tried again later is given up", "method", it.method.name, "tries", 1+it.tries, "err", err)
+	q.c.o.log.Debug("a call that was to be tried again later is given up", "method", it.method.name, "tries", 1+it.tries, "err", err)
 }
 
 // abandon gives up the remaining calls when the client ends.
@@ -328,6 +333,9 @@ func (q *failbacks) abandon() {
 	defer q.mu.Unlock()
 	for _, it := range q.waiting {
 		q.giveUpLocked(it, it.last)
+	}
+	if n := len(q.waiting); n > 0 {
+		q.c.o.log.Warn("calls that were to be tried again later are given up, as the client is closed: see Debug for each of them", "calls", n)
 	}
 	q.waiting, q.runs = nil, false
 }

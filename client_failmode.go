@@ -69,7 +69,10 @@ func (c *Client) ignore(name string, out any, err error) error {
 		return err
 	}
 	c.ignored.Add(1)
-	c.o.log.Warn("a call failed, and its fail mode is failsafe", "method", name, "err", err)
+	if n := c.ignoredSeen.Note(mono.Now()); n > 0 {
+		c.o.log.Warn("calls failed, and their fail mode is failsafe: see Debug for each of them", "calls", n, "method", name, "err", err)
+	}
+	c.o.log.Debug("a call failed, and its fail mode is failsafe", "method", name, "err", err)
 	zero(out)
 	return nil
 }

@@ -102,8 +102,8 @@ func TestFailsafe(t *testing.T) {
 		if anser.CodeOf(seen[0]) != anser.Aborted || anser.CodeOf(seen[1]) != anser.Internal {
 			t.Errorf("interceptors saw %v", seen)
 		}
-		if n := strings.Count(log.String(), "failsafe"); n != 2 || c.Status().Ignored != 2 {
-			t.Errorf("%d errors logged, %d counted, want 2: %s", n, c.Status().Ignored, &log)
+		if n := strings.Count(log.String(), "failsafe"); n != 1 || c.Status().Ignored != 2 { // the second within the minute
+			t.Errorf("%d lines, %d errors counted, want 1 and 2: %s", n, c.Status().Ignored, &log)
 		}
 		f := anser.Go[Reply](context.Background(), c, "Arith.Mul", &Args{}, anser.WithFailMode(anser.Failsafe))
 		if out, err := f.Wait(); err != nil || out.C != 0 {

@@ -9,7 +9,11 @@ import (
 // fork makes several attempts at once. It returns the attempt that answered first, or the one that
 // failed last; the other failures are noted. The call that it returns is k, or replaces it.
 func (c *Client) fork(ctx context.Context, k *call, a *attempts) (*call, *endpoint, *Error) {
-	if !a.m.idempotent(a.o) {
+	if a.o.keyed {
+		return k, nil, failure(InvalidArgument, NotSent, PhaseEncode, nil,
+			"the fail mode fork runs a call several times, and one with an anser.IdempotencyKey runs once: leave the key out, or use another mode")
+	}
+	if !a.m.mayRunTwice(a.o) {
 		return k, nil, failure(InvalidArgument, NotSent, PhasePick, nil,
 			"the fail mode fork runs a call several times, and this method is not known to be idempotent: give the call or the client anser.Idempotent")
 	}

@@ -87,7 +87,7 @@ func (c *Client) encodeForward(ctx context.Context, k *call, m *clientMethod, o 
 	k.codec = f.request.Codec
 	k.settled = !o.mode.elsewhere()
 	k.mover = nil
-	if f.request.Attempt == 0 && m.idempotent(o) && !k.settled && o.attempts > 1 {
+	if f.request.Attempt == 0 && m.mayRunTwice(o) && !k.settled && o.attempts > 1 {
 		k.mover = c
 	}
 	left := min(o.timeout, maxTimeout)

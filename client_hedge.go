@@ -105,7 +105,7 @@ func (c *Client) backup(ctx context.Context, k *call, a *attempts) (*call, *endp
 		return k, e, fault
 	}
 	conn.ensureReader()
-	if after == 0 || !a.m.idempotent(a.o) || parentRetried(ctx) {
+	if after == 0 || !a.m.mayRunTwice(a.o) || parentRetried(ctx) {
 		return c.awaitSingle(attentive, h, conn, e, k, a)
 	}
 	timer := time.NewTimer(after - mono.Since(k.began))

@@ -9,13 +9,14 @@ import (
 )
 
 // IdempotencyKey gives the call a key by which a server with [Deduplicate] recognizes it: the same
-// call with the same key runs once, and a repeated one gets the first reply. A call of a method
-// that is not idempotent may then be retried when its outcome is unknown, but only at the same
-// server process, and only while that process knows the key ([ReplyCache]). When the process has
-// ended, or another one has taken its address, the call is not retried and fails with the outcome
-// Unknown. The client ensures this for the attempts of one call. A caller that makes a further
-// call with the key must send it to the same instance, as with [At], since other instances have
-// not seen the key. A server that does not deduplicate refuses the call.
+// call with the same key runs once, and a repeated one gets the first reply. A call may then be
+// retried when its outcome is unknown, but only at the same server process, and only while that
+// process knows the key ([ReplyCache]). When the process has ended, or another one has taken its
+// address, the call is not retried and fails with the outcome Unknown. That holds for idempotent
+// methods too: a call with a key has no second attempt with [Backup], and [Fork] refuses it. The
+// client ensures this for the attempts of one call. A caller that makes a further call with the
+// key must send it to the same instance, as with [At], since other instances have not seen the
+// key. A server that does not deduplicate refuses the call.
 //
 // The key consists of 1 to 128 visible ASCII characters. It must not belong to another call, and
 // must not be guessable: use rand.Text(), for example. Repeated calls must also have the same

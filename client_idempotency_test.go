@@ -381,3 +381,60 @@ func TestUnknownOutcomeWithAKey(t *testing.T) {
 		}
 	})
 }
+
+// A key holds for idempotent methods as well: what may have run, or has, is sent to no other life.
+func TestKeyOfAnIdempotentMethodAtAnotherLife(t *testing.T) {
+	for name, test := range map[string]struct {
+		opts    []anser.CallOption
+		fails   bool // else its connection is lost
+		code    anser.Code
+		outcome anser.Outcome
+	}{
+		"failover": {nil, false, anser.Unavailable, anser.OutcomeUnknown},
+		"backup":   {[]anser.CallOption{anser.WithFailMode(anser.Backup), anser.BackupAfter(time.Millisecond)}, false, anser.Unavailable, anser.OutcomeUnknown},
+		"executed": {[]anser.CallOption{anser.RetryOn(anser.NotFound)}, true, anser.NotFound, anser.Executed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				var ran, other atomic.Int32
+				l := network.Listen("a:1")
+				take, in := time.Hour, ""
+				if test.fails {
+					take, in = 0, "fail"
+				}
+				countOn(t, l, &ran, take)
+				countOnce(t, network, "b:1", &other, 0)
+				conns := make(chan func(), 10)
+				c := dial(t, "tcp://a:1,b:1", anser.Balancer(inOrder{}), anser.Dialer(losing(network, conns)), anser.RetryBudget(1, 100))
+				reply := anser.Go[[]byte](context.Background(), c, "Count.Up", text(in),
+					append(test.opts, anser.IdempotencyKey("k"), anser.Idempotent())...)
+				if !test.fails {
+					time.Sleep(time.Second)
+					l.Close()
+					(<-conns)()
+					countOnce(t, network, "a:1", &other, 0)
+				}
+				_, err := reply.Wait()
+				wantFault(t, err, test.code, test.outcome)
+				if ran.Load() != 1 || other.Load() != 0 {
+					t.Errorf("ran %d times, and %d times at another life: %v", ran.Load(), other.Load(), err)
+				}
+			})
+		})
+	}
+}
+
+// A call with a key goes to one instance: forks of it would run once at each.
+func TestKeyWithFork(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		var ran atomic.Int32
+		for _, address := range []string{"a:1", "b:1"} {
+			countOnce(t, network, address, &ran, 0)
+		}
+		c := dial(t, "tcp://a:1,b:1", anser.Dialer(network.Dial))
+		_, err := call(context.Background(), c, "Count.Up", "", anser.IdempotencyKey("k"), anser.Idempotent(), anser.WithFailMode(anser.Fork))
+		if e := wantFault(t, err, anser.InvalidArgument, anser.NotSent); !strings.Contains(e.Message, "IdempotencyKey") || ran.Load() != 0 {
+			t.Errorf("ran %d times: %v", ran.Load(), err)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/testlog"
 )
 
 // An instance that fails far more than the others is ejected, although it succeeds now and then.
@@ -86,4 +87,39 @@ func TestSlowOutlier(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An ejection is a line in the log, and so is the return, however many calls and probes fail in
+// between.
+func TestEjectionIsLoggedOnChange(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		log := new(testlog.Buffer)
+		w := newWard(t, network, 3, anser.WithFailMode(anser.Failover), anser.Logger(log.Logger()))
+		w.who["a:1"].gets(declining)
+		for range 600 { // a minute
+			w.call(workMethod, 5)
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := w.status("a:1").Ejections; n < 3 {
+			t.Errorf("%d ejections in a row, want 3 and more", n)
+		}
+		line := func(text string, want ...string) {
+			t.Helper()
+			if strings.Count(text, "\n") != 1 {
+				t.Errorf("after the changes %v the log is\n%s", w.took(), text)
+			}
+			for _, part := range want {
+				if !strings.Contains(text, part) {
+					t.Errorf("no %s in the log:\n%s", part, text)
+				}
+			}
+		}
+		line(log.Take(), "level=WARN", `msg="`+anser.InstanceEjected.String()+`"`, "address=a:1", `reason="it refused 5 calls in a row"`, "until=", "service=")
+		w.who["a:1"].gets(nil)
+		for range 600 {
+			w.call(workMethod, 5)
+			time.Sleep(100 * time.Millisecond)
+		}
+		line(log.Take(), "level=INFO", `msg="`+anser.InstanceRestored.String()+`"`, "address=a:1", `reason="3 calls that tried it succeeded"`)
+	})
 }

@@ -189,10 +189,10 @@ func (a *attempts) situation(ctx context.Context, err *Error, view *view) situat
 func newSituation(o *callOptions, m *clientMethod, err *Error) situation {
 	s := situation{failfast: o.mode == Failfast, several: true, another: true, fresh: true, listed: slices.Contains(o.retryOn, err.Code)}
 	switch {
-	case m.idempotent(o):
-		s.repeat = repeatAnywhere
 	case o.keyed:
 		s.repeat = repeatByKey
+	case m.mayRunTwice(o):
+		s.repeat = repeatAnywhere
 	}
 	return s
 }

@@ -98,8 +98,8 @@ func (s *situation) kindOf(err *Error) failureKind {
 		return kindFinal
 	case err.Outcome == Refused:
 		return s.refusedKind(err)
-	case s.repeat == repeatNowhere, err.Outcome == Executed && !s.listed:
-		return kindFinal
+	case s.repeat == repeatNowhere, err.Outcome == Executed && (!s.listed || s.repeat == repeatByKey):
+		return kindFinal // an instance that knows the key would return the same error
 	case err.Outcome == Executed:
 		return kindExecuted
 	case s.repeat == repeatByKey:

@@ -131,8 +131,8 @@ var kinds = []struct {
 		return f.ran(Refused) && !f.code(ResourceExhausted, Unavailable) && f.refused
 	}},
 
-	{kindExecuted, func(f *failed) bool { return f.ran(Executed) && f.listed && f.repeat != repeatNowhere }},
-	{kindFinal, func(f *failed) bool { return f.ran(Executed) && !(f.listed && f.repeat != repeatNowhere) }},
+	{kindExecuted, func(f *failed) bool { return f.ran(Executed) && f.listed && f.repeat == repeatAnywhere }},
+	{kindFinal, func(f *failed) bool { return f.ran(Executed) && !(f.listed && f.repeat == repeatAnywhere) }},
 
 	{kindUnknown, func(f *failed) bool { return f.ran(OutcomeUnknown) && f.repeat == repeatAnywhere }},
 	{kindKeyed, func(f *failed) bool { return f.ran(OutcomeUnknown) && f.repeat == repeatByKey }},

@@ -14,8 +14,9 @@ const (
 	Failfast
 	// Failtry tries the same instance.
 	Failtry
-	// Failsafe is Failover, but a call that fails nevertheless returns nil and a zero reply; the
-	// error goes to the client's log. It remains an error if no instance was found or the request
+	// Failsafe is Failover, but a call that fails nevertheless returns nil and a zero reply. The
+	// client's log has the error at the level Debug, and one of them a minute as a warning with
+	// their number. It remains an error if no instance was found or the request
 	// cannot be encoded. Interceptors see every error.
 	Failsafe
 	// Failback makes one attempt. A call that fails and may be sent again is queued and returns an

@@ -18,11 +18,11 @@ import (
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/accept"
 	"github.com/anser-rpc/anser/internal/handshakes"
+	"github.com/anser-rpc/anser/internal/loglimit"
 	"github.com/anser-rpc/anser/internal/membudget"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/replycache"
 	"github.com/anser-rpc/anser/internal/spelling"
-	"github.com/anser-rpc/anser/internal/stranger"
 	"github.com/anser-rpc/anser/internal/striped"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/internal/workers"
@@ -45,8 +45,8 @@ type Server struct {
 	table methodTable
 
 	stopping     atomic.Bool
-	httpSeen     stranger.Seldom // HTTP requests
-	acceptFailed stranger.Seldom
+	httpSeen     loglimit.Seldom // HTTP requests
+	acceptFailed loglimit.Seldom
 	lanes        atomic.Uint32 // given to connections so far
 	inFlight     striped.Limit // calls that do not run on the reader goroutine of their connection
 	streams      atomic.Int64  // streams among them

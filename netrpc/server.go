@@ -11,7 +11,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/link"
-	"github.com/anser-rpc/anser/internal/stranger"
+	"github.com/anser-rpc/anser/internal/loglimit"
 )
 
 // Server serves methods to clients of net/rpc and of this package. The zero value is ready, as in
@@ -91,8 +91,8 @@ type Server struct {
 	served       atomic.Pointer[names]
 	inFlight     atomic.Int64
 	stats        stats
-	httpSeen     stranger.Seldom // requests of HTTP
-	acceptFailed stranger.Seldom
+	httpSeen     loglimit.Seldom // requests of HTTP
+	acceptFailed loglimit.Seldom
 	handshakes   lazyPlaces
 
 	mu        sync.Mutex    // guards the fields below, and changes of served

@@ -41,3 +41,22 @@ func TestClockThatJumps(t *testing.T) {
 		}
 	}
 }
+
+// Of calls that took equally long, the first one stays the slowest.
+func TestSlowestOfEqualCalls(t *testing.T) {
+	var s slowest
+	now := time.Now()
+	calls := []*Call{{Time: now, Duration: time.Second}, {Time: now, Duration: time.Second}, {Time: now, Duration: time.Second - 1}}
+	for i, c := range calls {
+		if got, want := s.beats(c.Duration), i == 0; got != want {
+			t.Errorf("call %d beats the others: %v, want %v", i, got, want)
+		}
+		if got, want := s.isWorst(c.Duration), i < 2; got != want {
+			t.Errorf("no call was slower than call %d: %v, want %v", i, got, want)
+		}
+		s.set(c)
+	}
+	if s.now != calls[0] {
+		t.Errorf("the slowest call is %+v, want the first one", s.now)
+	}
+}

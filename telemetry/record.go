@@ -259,7 +259,9 @@ func (s *slowest) beats(d time.Duration) bool {
 	}
 }
 
-// isWorst reports whether the call that took d was slower than all others of the minute.
+// isWorst reports whether no call of the minute was slower than the one that took d. If beats was
+// true of that one before, the bound is d itself. Another call that took as long does not replace
+// it: see set.
 func (s *slowest) isWorst(d time.Duration) bool { return int64(d) >= s.bound.Load() }
 
 func (s *slowest) set(c *Call) {

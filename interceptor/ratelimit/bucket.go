@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -138,6 +139,7 @@ func (b *bucket) withdraw(spent, want int) {
 	ctx, cancel := context.WithTimeout(b.l.ctx, askTimeout)
 	defer cancel()
 	given, wait, err := b.l.o.bank.Withdraw(ctx, b.name, b.r, spent, want)
+	b.l.noteBank(b.name, err) // before the lock, as calls must not wait for the log
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,17 +147,11 @@ func (b *bucket) withdraw(spent, want int) {
 	if err != nil {
 		b.l.alone.Add(1)
 		b.debt = 0 // an unconfirmed settlement is dropped: only the local share applies now
-		if b.failures == 0 && b.l.ctx.Err() == nil {
-			b.l.o.log.Warn("the bank of the rate limits does not answer: this instance has its share of them", "bucket", b.name, "instances", b.shares, "err", err)
-		}
 		b.retry = now.Add(min(firstRest<<min(b.failures, 10), maxRest))
 		b.failures++
 		return
 	}
 	b.l.banking.Add(1)
-	if b.failures > 0 {
-		b.l.o.log.Info("the bank of the rate limits answers again", "bucket", b.name)
-	}
 	b.failures, b.retry = 0, time.Time{}
 	b.debt = max(b.debt-spent, 0)
 	b.stock += given
@@ -170,6 +166,25 @@ func (b *bucket) withdraw(spent, want int) {
 	// If all tokens are used at once, the next withdrawal takes more, up to a tenth of the limit.
 	if given == want {
 		b.chunk = max(1, min(2*b.chunk, b.r.Burst/10))
+	}
+}
+
+// noteBank logs the first failure of the bank and its return, for all buckets together: there may
+// be one per caller. Of a bank that fails now and then it logs a failure and a return a minute.
+func (l *Limiter) noteBank(bucket string, err error) {
+	l.bank.mu.Lock()
+	defer l.bank.mu.Unlock()
+	switch {
+	case l.ctx.Err() != nil:
+	case err == nil && l.bank.gone:
+		l.bank.gone = false
+		l.o.log.Info("the bank of the rate limits answers again", "bucket", bucket)
+	case err != nil && !l.bank.gone:
+		if n := l.bank.failed.Note(mono.Now()); n > 0 {
+			l.bank.gone = true
+			l.o.log.Warn("the bank of the rate limits does not answer: this instance has its share of them",
+				"bucket", bucket, "instances", l.instances.Load(), "failures", n, "err", err)
+		}
 	}
 }
 

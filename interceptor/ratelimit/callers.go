@@ -5,6 +5,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/loglimit"
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // callers holds a bucket per caller, in a table of limited size.
@@ -14,7 +17,8 @@ type callers struct {
 	most    int
 	full    time.Duration // after which an unused bucket is full
 	refused atomic.Int64
-	rest    *bucket // shared by callers without a bucket
+	rest    *bucket         // shared by callers without a bucket
+	crowded loglimit.Seldom // calls of those
 
 	mu     sync.Mutex // guards what follows
 	byKey  map[string]*list.Element
@@ -40,8 +44,19 @@ func (c *callers) newBucket(name string) *bucket {
 	return b
 }
 
-// bucket returns the bucket of the caller with that key.
+// bucket returns the bucket of the caller with that key, which may be the one of the callers for
+// which the table has no room.
 func (c *callers) bucket(key string, now time.Time) *bucket {
+	b := c.find(key, now)
+	if b == c.rest {
+		if n := c.crowded.Note(mono.Now()); n > 0 {
+			c.l.o.log.Warn("there are more callers than ratelimit.MaxCallers: the others share one bucket", "callers", c.most, "calls", n)
+		}
+	}
+	return b
+}
+
+func (c *callers) find(key string, now time.Time) *bucket {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.byKey[key]; ok {

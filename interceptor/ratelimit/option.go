@@ -139,7 +139,8 @@ func Through(b Bank) Option {
 	}
 }
 
-// Logger sets the logger for failures of the registry or the bank; the default is slog.Default().
+// Logger sets the logger for failures of the registry or the bank, and for a full table of callers;
+// the default is slog.Default().
 func Logger(l *slog.Logger) Option {
 	return func(o *options) error {
 		if l == nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/loglimit"
 )
 
 // Rate is a token bucket: PerSecond calls per second on average, and up to Burst at once.
@@ -41,12 +42,20 @@ type Limiter struct {
 	instances atomic.Int64
 	banking   atomic.Int64 // successful withdrawals
 	alone     atomic.Int64 // failed withdrawals
+	bank      bankLog
 	stop      context.CancelFunc
 	ctx       context.Context // of work in the background, until Close
 
 	mu     sync.Mutex // guards closed, and orders background work before Close
 	closed bool
 	work   sync.WaitGroup
+}
+
+// bankLog is what the log says about the bank.
+type bankLog struct {
+	mu     sync.Mutex // guards gone, and orders the lines
+	gone   bool       // a line says that it does not answer
+	failed loglimit.Seldom
 }
 
 // New returns a limiter with the limits of the options. It fails for invalid options. Close it

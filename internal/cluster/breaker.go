@@ -46,7 +46,7 @@ func (cl *Cluster[H, R]) checkBreakerLocked(e *Endpoint[H, R], t *methodCounters
 		t.good.Store(0)
 		t.bad.Store(0)
 		t.half.Store(true)
-		cl.noteLocked(e, BreakerHalfOpen, t.method.Name, "single calls try it", 0)
+		cl.noteLocked(e, BreakerHalfOpen, t.method.Name, "single calls try it", 0, false)
 	case b.state == HalfOpen && t.bad.Load() > 0:
 		cl.openLocked(e, t, "a probe failed", now)
 	case b.state == HalfOpen && t.good.Load() >= goodTrials:
@@ -68,7 +68,7 @@ func (cl *Cluster[H, R]) openLocked(e *Endpoint[H, R], t *methodCounters[H, R], 
 	b.why = why
 	t.half.Store(false)
 	t.forget()
-	cl.noteLocked(e, BreakerOpened, t.method.Name, why, d)
+	cl.noteLocked(e, BreakerOpened, t.method.Name, why, d, !first)
 	if first {
 		cl.broken[t.method] = append(cl.broken[t.method], e)
 		cl.healthChanged = true
@@ -80,7 +80,7 @@ func (cl *Cluster[H, R]) closeBreakerLocked(e *Endpoint[H, R], t *methodCounters
 	t.half.Store(false)
 	t.forget()
 	cl.dropBrokenLocked(e, t.method)
-	cl.noteLocked(e, BreakerClosed, t.method.Name, why, 0)
+	cl.noteLocked(e, BreakerClosed, t.method.Name, why, 0, false)
 }
 
 // dropBrokenLocked removes e from the endpoints whose breaker for the method is not closed.

@@ -135,9 +135,15 @@ func (cl *Cluster[H, R]) applyLocked(list []registry.Instance, fresh bool) {
 			cl.retireLocked(e)
 		}
 	}
-	if hold && before > 1 {
+	held := 0
+	for _, e := range next {
+		if e.gone {
+			held++
+		}
+	}
+	if hold && before > 1 && held > 0 {
 		cl.o.Log.Warn("the registry's list shrank by more than half at once: instances are kept until their connections fail",
-			"before", before, "missing", missing)
+			"before", before, "missing", missing, "held", held)
 	}
 	cl.endpoints = next
 	cl.rebuildLocked()

@@ -186,7 +186,8 @@ func (cl *Cluster[H, R]) ejectForLocked(e *Endpoint[H, R], why string, now mono.
 	j.times++
 	d := min(o.Time*time.Duration(min(j.times, 1000)), o.MaxTime)
 	j.since, j.until = now, now.Add(d)
-	if c.standing.Load() == InUse {
+	again := c.standing.Load() != InUse
+	if !again {
 		j.why = why
 	}
 	c.standing.Store(Ejected)
@@ -194,7 +195,7 @@ func (cl *Cluster[H, R]) ejectForLocked(e *Endpoint[H, R], why string, now mono.
 	if j.silent {
 		d = 0 // the end is unknown
 	}
-	cl.noteLocked(e, InstanceEjected, "", why, d)
+	cl.noteLocked(e, InstanceEjected, "", why, d, again)
 }
 
 // unejectLocked puts an endpoint back into use.
@@ -210,7 +211,7 @@ func (cl *Cluster[H, R]) unejectLocked(e *Endpoint[H, R], why string, now mono.T
 	if cl.trial.next.Load() == e {
 		cl.trial.next.Store(nil)
 	}
-	cl.noteLocked(e, InstanceRestored, "", why, 0)
+	cl.noteLocked(e, InstanceRestored, "", why, 0, false)
 }
 
 // reconnectedLocked handles an endpoint that is reachable again: its earlier results no longer

@@ -26,11 +26,12 @@ type Event struct {
 	Method   string    // method of a breaker, otherwise empty
 	Reason   string    // reason in words
 	Until    time.Time // when a call tries the instance again, or zero if unknown
+	Again    bool      // a probe failed: the instance was out of use before, too
 }
 
-// noteLocked queues an event, which is emitted once the lock is released.
-func (cl *Cluster[H, R]) noteLocked(e *Endpoint[H, R], change Change, method, reason string, until time.Duration) {
-	ev := Event{Change: change, Instance: e.Instance().Clone(), Method: method, Reason: reason}
+// noteLocked queues an event, which is emitted once the lock is released. again is its field Again.
+func (cl *Cluster[H, R]) noteLocked(e *Endpoint[H, R], change Change, method, reason string, until time.Duration, again bool) {
+	ev := Event{Change: change, Instance: e.Instance().Clone(), Method: method, Reason: reason, Again: again}
 	if until > 0 {
 		ev.Until = time.Now().Add(until)
 	}
