@@ -25,11 +25,11 @@ const (
 	Failback
 	// Backup makes a second attempt at another instance when the first one takes longer than 95 %
 	// of the method's calls, uses the reply that arrives first, and cancels the other attempt. It
-	// is for idempotent methods: for others, and when an attempt fails, it is Failover. See
-	// [BackupShare] and [BackupAfter].
+	// is for idempotent methods: for others, for calls with an [IdempotencyKey], and when an
+	// attempt fails, it is Failover. See [BackupShare] and [BackupAfter].
 	Backup
 	// Fork calls several instances at once, uses the first reply, and cancels the other attempts.
-	// The method must be known to be idempotent. See [Forks].
+	// The method must be known to be idempotent, and the call have no [IdempotencyKey]. See [Forks].
 	Fork
 )
 
