@@ -366,6 +366,10 @@ func (h *host) remove(c *callerHalf, err error) {
 		h.failures++ // the host counts as down until the next connection is made
 		if err == nil {
 			err = fmt.Errorf("the server at %s is draining", h.address)
+		} else {
+			// The text alone: what ended a connection is no verdict on the next one. A server that
+			// closes it as unauthenticated may accept the credential again, with other groups.
+			err = fmt.Errorf("the connection was lost: %v", err)
 		}
 		h.lastErr = err
 		if h.mayConnectLocked() {

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"math"
+	"reflect"
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
@@ -195,10 +196,13 @@ func Checksums() Option {
 	return sideOption(func(o *sideOptions) { o.checksums = true })
 }
 
-// Observe adds observers to a side. A client with observers does not share its connections with
-// other clients.
+// Observe adds observers to a side. An observer without any function is an error. A client with
+// observers does not share its connections with other clients.
 func Observe(list ...Observer) Option {
 	return sideOption(func(o *sideOptions) {
+		for i := range list {
+			o.wants(!reflect.ValueOf(list[i]).IsZero(), "anser.Observe: an observer has no functions; that of a meter or exporter needs its constructor, such as telemetry.New")
+		}
 		o.observers = newObservers(o.observers, list)
 	})
 }

@@ -394,3 +394,46 @@ func TestRevokedIdentityDoesNotLogIn(t *testing.T) {
 		}
 	})
 }
+
+// onceRevoked accepts all clients, and later revokes the second identity, as for a token whose
+// groups were changed: the credential is still valid.
+type onceRevoked struct {
+	asked   atomic.Int64
+	revoked atomic.Bool
+}
+
+func (f *onceRevoked) Authenticate(context.Context, *anser.AuthRequest) (*anser.Identity, error) {
+	second := f.asked.Add(1) == 2
+	return &anser.Identity{Subject: "ann", Revoked: func() bool { return second && f.revoked.Load() }}, nil
+}
+
+// A server that closes a connection because its identity has ended has not refused the credential:
+// calls wait for the next connection, also if the first one was young.
+func TestCallsGoOnAfterARevokedConnection(t *testing.T) {
+	for age := time.Duration(0); age < 1200*time.Millisecond; age += 50 * time.Millisecond {
+		bubble(t, func(t *testing.T, network *ansertest.Network) {
+			f, p := new(onceRevoked), new(policy)
+			p.set("ann A.Echo")
+			serve(t, network.Listen("a:1"), map[string]handler{"A.Echo": func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil }}, anser.Authenticate(f), anser.Authorize(p))
+			before := dial(t, "a:1", inMemory(network, showing("ann"))...)
+			if _, err := call(context.Background(), before, "A.Echo", "x"); err != nil { // from now on the server compares its policy once a second
+				t.Fatal(err)
+			}
+			before.Close()
+			time.Sleep(age)
+			c := dial(t, "a:1", inMemory(network, showing("ann"))...)
+			for began := time.Now(); time.Since(began) < 3*time.Second; time.Sleep(1700 * time.Microsecond) {
+				_, err := call(context.Background(), c, "A.Echo", "x")
+				if e, ok := errors.AsType[*anser.Error](err); err != nil && (!ok || e.Outcome != anser.OutcomeUnknown) {
+					t.Fatalf("a call after %v: %v", time.Since(began), err) // and none was open when the connection was closed
+				}
+				if !f.revoked.Swap(true) {
+					p.set("ann A.Echo") // all connections are examined within a second
+				}
+			}
+			if n := f.asked.Load(); n != 3 {
+				t.Errorf("%d logins, want 3", n)
+			}
+		})
+	}
+}

@@ -177,11 +177,21 @@ func (s *Server) protocolPanicked(p Protocol, fault any) {
 	s.log.Error("a protocol panicked", "protocol", p.Name(), "panic", fmt.Sprint(fault), "stack", string(debug.Stack()))
 }
 
+// errTLS is the error of a client that begins TLS at a port without it.
+var errTLS = wire.Errorf(wire.BadFrame, "this port does not speak TLS: give the server anser.TLS, or leave the option out at the client")
+
+// beginsTLS reports whether the bytes are the beginning of a TLS handshake (RFC 8446, 5.1).
+func beginsTLS(begin []byte) bool {
+	return len(begin) >= 2 && begin[0] == 0x16 && begin[1] == 0x03
+}
+
 // strange ends a connection whose protocol was not recognized, and returns err. The client gets no
-// answer in Anser's protocol, which it may not speak.
+// answer in Anser's protocol, which it may not speak; but one that wants TLS gets it, since
+// libraries of TLS then report that the server does not speak TLS, and not that the connection was
+// closed.
 func (s *Server) strange(nc net.Conn, err error) error {
 	switch {
-	case err == errHTTP:
+	case err == errHTTP, err == errTLS:
 		return s.refuse(nc, err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.stats.hit(limitHandshakeTime)
@@ -215,6 +225,9 @@ func (s *Server) bidFarewell(nc net.Conn, begin []byte) {
 func (s *Server) unrecognized(begin []byte) error {
 	if is, _ := stranger.BeginsHTTP(begin); is {
 		return errHTTP
+	}
+	if beginsTLS(begin) {
+		return errTLS
 	}
 	var names []string
 	for _, p := range s.o.protocols {

@@ -48,7 +48,12 @@ func TestTLSMismatch(t *testing.T) {
 	}{
 		"client without": {[]anser.ServerOption{serverTLS(t, a, "127.0.0.1")}, nil, "this port speaks TLS: give the client anser.TLS"},
 		"server without": {nil, []anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.Pool})}, "first record does not look like a TLS handshake: give the server anser.TLS, or leave the option out here"},
-		"other name":     {[]anser.ServerOption{serverTLS(t, a, "example.org")}, []anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.Pool})}, "127.0.0.1"},
+		"server of several protocols without": {
+			[]anser.ServerOption{anser.Protocols(shoutProtocol{"HOOT"})},
+			[]anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.Pool})},
+			"first record does not look like a TLS handshake: give the server anser.TLS, or leave the option out here",
+		},
+		"other name": {[]anser.ServerOption{serverTLS(t, a, "example.org")}, []anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.Pool})}, "127.0.0.1"},
 		"other authority": {
 			[]anser.ServerOption{serverTLS(t, a, "127.0.0.1")},
 			[]anser.DialOption{anser.TLS(&tls.Config{RootCAs: other.Pool})},

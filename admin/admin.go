@@ -174,8 +174,8 @@ type Page struct {
 // New returns the page of what the meter measures. It needs [Page.Close] only if it is served by
 // ListenAndServe or Serve, or has a [FlightRecorder].
 func New(meter *telemetry.Meter, opts ...Option) (*Page, error) {
-	if meter == nil {
-		return nil, errors.New("admin.New: the meter is nil: make one with telemetry.New")
+	if meter.Observer().Measure == nil {
+		return nil, errors.New("admin.New: the meter is nil, or was not made by telemetry.New")
 	}
 	p := &Page{meter: meter, places: make(chan struct{}, maxViewers), closed: make(chan struct{}), servers: make(map[*http.Server]struct{})}
 	p.samples.meter = meter
@@ -201,6 +201,12 @@ func New(meter *telemetry.Meter, opts ...Option) (*Page, error) {
 	return p, nil
 }
 
+// errNotMade is the error of a page that is nil or a zero value.
+var errNotMade = errors.New("the admin page was not made by admin.New")
+
+// made reports whether the page comes from New.
+func (p *Page) made() bool { return p != nil && p.meter != nil }
+
 // self describes the process, as far as it does not change.
 func self(name string) Process {
 	id := make([]byte, 8)
@@ -219,6 +225,9 @@ func self(name string) Process {
 // Close ends ListenAndServe, Serve, what viewers follow live, and the flight recorder, and waits
 // for them.
 func (p *Page) Close() error {
+	if !p.made() {
+		return errNotMade
+	}
 	p.mu.Lock()
 	p.ended = true
 	servers := p.servers

@@ -28,6 +28,9 @@ func (p *Page) ListenAndServe(address string) error {
 
 // Listen returns a listener for Serve, with the checks of ListenAndServe.
 func (p *Page) Listen(address string) (net.Listener, error) {
+	if !p.made() {
+		return nil, errNotMade
+	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
 		return nil, fmt.Errorf("the admin page on %q: the address has no port: use host:port", address)
@@ -62,6 +65,10 @@ func (p *Page) mayBePublic(address string, encrypted bool) error {
 func (p *Page) Serve(l net.Listener) error {
 	if l == nil {
 		return errors.New("the admin page: the listener is nil")
+	}
+	if !p.made() {
+		l.Close()
+		return errNotMade
 	}
 	if at := anser.ProtectionOf(l); !at.Local {
 		if err := p.mayBePublic(l.Addr().String(), at.Encrypted); err != nil {

@@ -75,6 +75,10 @@ var assets embed.FS
 // slash, behind http.StripPrefix.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
+	if !p.made() {
+		http.Error(w, "500 "+errNotMade.Error(), http.StatusInternalServerError)
+		return
+	}
 	if no := p.refuse(r); no != nil {
 		if no.status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", `Basic realm="admin page, with the token as password", charset="UTF-8"`)

@@ -184,10 +184,21 @@ func start(o Options, files *ring) *Recorder {
 }
 
 // Option makes a server offer its calls to the recorder. Several servers may share one.
-func (r *Recorder) Option() anser.ServerOption { return anser.Sampled(r.choose, r.intercept) }
+func (r *Recorder) Option() anser.ServerOption {
+	if !r.made() {
+		return anser.Sampled(nil, nil) // the server returns the error
+	}
+	return anser.Sampled(r.choose, r.intercept)
+}
+
+// made reports whether the recorder comes from New.
+func (r *Recorder) made() bool { return r != nil && r.closing != nil }
 
 // Stats returns the counters.
 func (r *Recorder) Stats() Stats {
+	if !r.made() {
+		return Stats{}
+	}
 	return Stats{
 		Recorded: r.counts.recorded.Load(), Dropped: r.counts.dropped.Load(), Failed: r.counts.failed.Load(),
 		TooLarge: r.counts.tooLarge.Load(), Unreadable: r.counts.unreadable.Load(), Bytes: r.counts.bytes.Load(),
@@ -198,6 +209,12 @@ func (r *Recorder) Stats() Stats {
 // are not recorded. It blocks until the files are written, or ctx ends, whose error it returns
 // then; the files end when the disk answers.
 func (r *Recorder) Close(ctx context.Context) error {
+	switch {
+	case !r.made():
+		return errors.New("record: the recorder was not made by record.New")
+	case ctx == nil:
+		return errors.New("record: the context of Close is nil")
+	}
 	r.once.Do(func() { close(r.closing) })
 	select {
 	case <-r.closed:

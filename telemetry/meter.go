@@ -72,7 +72,8 @@ const maxStripes = 16
 const maxTargets = 1000
 
 // Meter measures calls. It is safe for concurrent use, and works for any number of servers and
-// clients.
+// clients. One that is nil or was not made by [New] has measured nothing, and a server or a client
+// with its option reports the mistake.
 type Meter struct {
 	maxMethods int
 	stripes    int // of what is counted for each call
@@ -118,6 +119,9 @@ func (m *Meter) Option() anser.Option { return anser.Observe(m.Observer()) }
 
 // Observer returns the observer with which the meter measures, for a caller that wraps it.
 func (m *Meter) Observer() anser.Observer {
+	if !m.made() {
+		return anser.Observer{} // an error of anser.Observe
+	}
 	return anser.Observer{
 		Measure:   m.measure,
 		CallEnded: m.ended,
@@ -125,6 +129,9 @@ func (m *Meter) Observer() anser.Observer {
 		Ended:     func(side any) { m.change(func() { delete(m.sides, side) }) },
 	}
 }
+
+// made reports whether the meter comes from New.
+func (m *Meter) made() bool { return m != nil && m.sides != nil }
 
 func (m *Meter) change(f func()) {
 	m.mu.Lock()
@@ -139,6 +146,9 @@ func (m *Meter) Servers() []*anser.Server { return sidesOf[*anser.Server](m) }
 func (m *Meter) Clients() []*anser.Client { return sidesOf[*anser.Client](m) }
 
 func sidesOf[S any](m *Meter) (list []S) {
+	if !m.made() {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for s := range m.sides {

@@ -63,6 +63,9 @@ func (m *Method) Times() (h Histogram) {
 // Snapshot returns what was measured so far.
 func (m *Meter) Snapshot() Snapshot {
 	s := Snapshot{Time: time.Now()}
+	if !m.made() {
+		return s
+	}
 	add := func(of *side, server bool) {
 		of.each(func(k *method) { s.Methods = append(s.Methods, k.snapshot(server, TargetName(of.target))) })
 	}
@@ -108,10 +111,16 @@ func (m *method) snapshot(server bool, target string) Method {
 // Failures returns the latest calls that failed, the last one first, and how many were left out
 // because there were more than 500 in a second. The records are shared: do not change them.
 func (m *Meter) Failures() (calls []*Call, skipped uint64) {
+	if !m.made() {
+		return nil, 0
+	}
 	return m.failures.list(), m.failures.skipped.Load()
 }
 
 // SlowCalls does the same for the slow calls; see [Slow].
 func (m *Meter) SlowCalls() (calls []*Call, skipped uint64) {
+	if !m.made() {
+		return nil, 0
+	}
 	return m.slow.list(), m.slow.skipped.Load()
 }

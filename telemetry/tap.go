@@ -44,10 +44,15 @@ const maxTaps = 16
 // ErrTooManyTaps is the error of [Meter.Tap] if there are 16 already.
 var ErrTooManyTaps = errors.New("there are 16 taps already: end one of them first")
 
+var errNotMade = errors.New("the meter was not made by telemetry.New")
+
 // Tap returns a tap for the calls that the filter selects, with room for n of them. It ends with
 // Untap. A call of which no tap takes a record, because of the filters, their PerSecond or a lack
 // of room, costs no allocation.
 func (m *Meter) Tap(f Filter, n int) (*Tap, error) {
+	if !m.made() {
+		return nil, errNotMade
+	}
 	t := &Tap{filter: f, calls: make(chan *Call, max(n, 1))}
 	t.Calls = t.calls
 	if f.Trace != "" {
@@ -71,6 +76,9 @@ func (m *Meter) Tap(f Filter, n int) (*Tap, error) {
 
 // Untap ends a tap. Its channel is not closed.
 func (m *Meter) Untap(t *Tap) {
+	if !m.made() {
+		return
+	}
 	m.tapping.Lock()
 	defer m.tapping.Unlock()
 	var list []*Tap

@@ -44,6 +44,9 @@ func (t *traces) admits(id [16]byte) bool {
 // that were slow or whose trace is recorded, and the slowest call of each method. The records are
 // shared: do not change them.
 func (m *Meter) Trace(id string) (calls []*Call) {
+	if !m.made() {
+		return nil
+	}
 	take := func(c *Call) {
 		if c != nil && c.TraceID == id && !slices.Contains(calls, c) {
 			calls = append(calls, c)

@@ -73,6 +73,9 @@ type producer struct {
 
 // Produce returns what was measured so far.
 func (p *producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
+	if !p.o.made() {
+		return nil, errors.New("otel: the exporter was not made by otel.New")
+	}
 	snap := p.o.meter.Snapshot()
 	out := metricdata.ScopeMetrics{Scope: instrumentation.Scope{Name: scope}}
 	for _, side := range []struct {

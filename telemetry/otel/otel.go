@@ -88,8 +88,8 @@ func TailRate(n int) Option {
 // [Exporter.Option] contains it.
 func Meter(m *telemetry.Meter) Option {
 	return func(o *Exporter) error {
-		if m == nil {
-			return errors.New("otel.Meter: the meter is nil")
+		if m.Observer().Measure == nil {
+			return errors.New("otel.Meter: the meter is nil, or was not made by telemetry.New")
 		}
 		o.meter = m
 		return nil
@@ -137,6 +137,9 @@ func New(opts ...Option) (*Exporter, error) {
 
 // Option returns an option for a server or a client whose calls it exports.
 func (o *Exporter) Option() anser.Option {
+	if !o.made() {
+		return anser.Observe(anser.Observer{}) // an error, which the server or Dial returns
+	}
 	w := o.measures
 	if o.tracer != nil {
 		w.Made = func(side any) {
@@ -151,11 +154,24 @@ func (o *Exporter) Option() anser.Option {
 }
 
 // Meter returns the meter that counts the calls.
-func (o *Exporter) Meter() *telemetry.Meter { return o.meter }
+func (o *Exporter) Meter() *telemetry.Meter {
+	if !o.made() {
+		return nil
+	}
+	return o.meter
+}
+
+// made reports whether the exporter comes from New.
+func (o *Exporter) made() bool { return o != nil && o.meter != nil }
 
 // TailDropped returns how many spans were left out because there were more than [TailRate] in a
 // second.
-func (o *Exporter) TailDropped() uint64 { return o.tail.dropped.Load() }
+func (o *Exporter) TailDropped() uint64 {
+	if !o.made() {
+		return 0
+	}
+	return o.tail.dropped.Load()
+}
 
 // pace admits a number of events a second.
 type pace struct {

@@ -258,7 +258,11 @@ func steps(list []doctor.Step) string {
 }
 
 func summary(r *doctor.Report) string {
-	line := fmt.Sprintf("%d passed, %d warnings, %d failed", r.Passed, r.Warned, r.Failed)
+	warnings := "warnings"
+	if r.Warned == 1 {
+		warnings = "warning"
+	}
+	line := fmt.Sprintf("%d passed, %d %s, %d failed", r.Passed, r.Warned, warnings, r.Failed)
 	switch {
 	case r.Failed > 0:
 		return bad.Render(line)

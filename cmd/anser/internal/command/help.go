@@ -19,15 +19,8 @@ func newHelp() *cobra.Command {
 		Use:     "help [COMMAND]...",
 		Short:   "Show what a command does, and its flags",
 		Example: "  anser help rules set",
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) (names []cobra.Completion, d cobra.ShellCompDirective) {
-			if of, left, err := c.Root().Find(args); err == nil && len(left) == 0 {
-				for _, sub := range of.Commands() {
-					if sub.IsAvailableCommand() {
-						names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
-					}
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return completeCommands(c, args), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			of := c.Root()
@@ -43,6 +36,18 @@ func newHelp() *cobra.Command {
 			return of.Help()
 		},
 	}
+}
+
+// completeCommands returns the commands below the one that args name.
+func completeCommands(c *cobra.Command, args []string) (names []cobra.Completion) {
+	if of, left, err := c.Root().Find(args); err == nil && len(left) == 0 {
+		for _, sub := range of.Commands() {
+			if sub.IsAvailableCommand() {
+				names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+			}
+		}
+	}
+	return names
 }
 
 func subcommand(of *cobra.Command, name string) *cobra.Command {
@@ -75,24 +80,38 @@ func unknownCommand(of *cobra.Command, name string) error {
 
 func newMan(s streams) *cobra.Command {
 	return &cobra.Command{
-		Use:   "man [FOLDER]",
+		Use:   "man [COMMAND... | FOLDER]",
 		Short: "Print the manual page, or write the pages of all commands into a folder",
-		Long: "Print the manual page of anser in roff. With a folder, write the page of each command into it, in the format of man,\n" +
-			"for a folder man1.",
+		Long: "Print the manual page of anser, or of one of its commands, in roff. With a folder, write the page of each command into\n" +
+			"it, in the format of man, for a folder man1. Write a folder that is called as a command with ./ before it.",
 		Example: strings.Trim(`
   anser man | man -l -
+  anser man rules set | man -l -
   anser man /usr/local/share/man/man1`, "\n"),
-		Args: takes(0, 1),
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return completeCommands(c, args), cobra.ShellCompDirectiveDefault
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			root := c.Root()
 			root.DisableAutoGenTag = true // no line with the day at the end
-			if len(args) == 0 {
-				page, err := manPage(root)
+			of, rest := root, args
+			for len(rest) > 0 {
+				sub := subcommand(of, rest[0])
+				if sub == nil {
+					break
+				}
+				of, rest = sub, rest[1:]
+			}
+			switch {
+			case len(rest) == 0:
+				page, err := manPage(of)
 				if err != nil {
 					return err
 				}
 				_, err = s.out.Write(page)
 				return err
+			case len(args) > 1:
+				return unknownCommand(of, rest[0])
 			}
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fmt.Errorf("make the folder of the pages: %w", err)

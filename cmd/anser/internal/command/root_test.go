@@ -63,6 +63,10 @@ func TestMan(t *testing.T) {
 	if err != nil || !strings.Contains(string(page), `\fB--create\fP`) || !strings.Contains(string(page), `"1" "" "anser `) {
 		t.Errorf("%v\n%s", err, page)
 	}
+	run(t, "man", "rules", "set").expect(t, 0, `.TH "ANSER-RULES-SET"`, `\fB--create\fP`)
+	run(t, "man", "rules", "sett").expect(t, 2, `unknown command "sett" for "anser rules": did you mean set?`)
+	run(t, "man", dir, "call").expect(t, 2, "unknown command")
+	run(t, "__complete", "man", "rules", "").expect(t, 0, "dry-run\t")
 	run(t, "man", filepath.Join(dir, "anser.1", "below")).expect(t, 1, "make the folder of the pages")
 }
 
