@@ -83,6 +83,10 @@ generate: ## renew what is generated
 pictures: ## make the pictures of pages and terminals in docs/images again, from a demo; ONLY chooses some, such as top
 	scripts/pictures $(ONLY)
 
+.PHONY: looks
+looks: ## make screenshots of all pages in bin/looks, light and dark, 390 to 2,560 px; ONLY="console: login" chooses, AXE=1 runs axe
+	AXE='$(AXE)' scripts/looks $(if $(ONLY),'$(ONLY)')
+
 .PHONY: fluid
 fluid: ## measure the frames of the console's pages in Chromium, next to an empty page; see scripts/fluid
 	scripts/fluid

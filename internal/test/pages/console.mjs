@@ -2,54 +2,24 @@
 // be reached, a console that restarts, and 1,000 instances. Times are measured and printed; the bounds are those of a
 // machine that does much else.
 import assert from "node:assert/strict";
-import { createConnection, createServer } from "node:net";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { changed, drag, frames, traced } from "./frames.mjs";
+import { Cable, consoleAt } from "./system.mjs";
 
 const patience = 120_000;
-
-// Cable is a connection to a server that can be cut.
-export class Cable {
-	#open = new Set();
-	cut = false;
-	constructor(host, port) {
-		this.server = createServer((near) => {
-			if (this.cut) return near.destroy();
-			const far = createConnection({ host, port: Number(port) });
-			for (const [a, b] of [[near, far], [far, near]]) {
-				this.#open.add(a);
-				a.on("error", () => {});
-				a.on("close", () => { this.#open.delete(a); b.destroy(); });
-				a.pipe(b);
-			}
-		});
-	}
-	async listen() {
-		await new Promise((resolve) => this.server.listen(0, "127.0.0.1", resolve));
-		return `127.0.0.1:${this.server.address().port}`;
-	}
-	set(cut) {
-		this.cut = cut;
-		if (cut) for (const s of this.#open) s.destroy();
-	}
-	close() {
-		this.set(true);
-		this.server.close();
-	}
-}
 
 // consoleTests adds the tests. visit opens a page, system has the processes.
 export function consoleTests(test, visit, system, look) {
 	let cable, args, address;
 	const open = async () => {
-		[address] = await system.spawn("anser", args(), [/console of .* at (http:\/\/[\d.:]+)\//]);
+		[address] = await system.spawn("anser", args(), [consoleAt]);
 		system.sites.operate = address;
 	};
 	const setUp = async () => {
 		if (cable) return;
 		const [host, port] = system.registry.replace("etcd://", "").split(":");
-		cable = new Cable(host, port);
+		cable = system.cut(new Cable(host, port));
 		const registry = "etcd://" + (await cable.listen());
 		const report = join(system.folder, "arena.html");
 		await writeFile(report, "<!doctype html><title>Arena</title><h1>The arena</h1>");
@@ -92,7 +62,7 @@ export function consoleTests(test, visit, system, look) {
 		await page.fill("textarea.code", text.replace("draining", "up"));
 		await page.waitForSelector(".check .good");
 		await page.click("button.main");
-		await page.waitForSelector("h4:has-text('The other change')");
+		await page.waitForSelector("h3:has-text('The other change')");
 		await page.locator("button", { hasText: "Take the other one" }).click();
 		assert.match(await page.inputValue("textarea.code"), /posts-2/);
 
@@ -382,11 +352,10 @@ export function consoleTests(test, visit, system, look) {
 		await open();
 		await timed(t, "the page is current again after a start of", () => page.waitForFunction(() => !document.querySelector(".frame.lost") && document.querySelector(".node"), null, { timeout: patience }));
 		assert.deepEqual(expected(wrong), []);
-		cable.close();
 	});
 
 	test("1,000 instances with a hostile one", async (t) => {
-		[system.sites.crowd] = await system.spawn("crowd", [], [/console at (http:\/\/[\d.:]+)\//]);
+		await system.crowd();
 		const { page, wrong } = await visit(t, { site: "crowd", path: "/#/?group=none", ready: ".node:nth-of-type(100)" }, look);
 		const first = await page.evaluate(() => performance.getEntriesByType("paint").find((e) => e.name === "first-contentful-paint")?.startTime ?? 0);
 		const moved = await frames(page, 3, drag);
@@ -421,6 +390,7 @@ export function consoleTests(test, visit, system, look) {
 	// What a page does for an update is spread over frames, and no cell makes the browser lay out its table: this holds on any
 	// machine, and scripts/fluid measures how long it takes.
 	test("an update changes few rows in a frame, and lays out little", async (t) => {
+		await system.crowd();
 		for (const [path, ready, atLeast] of [["/#/services", "tbody tr:nth-child(100)", 10], ["/#/instances?list=all", ".tall tbody tr:nth-child(50)", 3], ["/#/services/shop.service-000", ".uplot", 0]]) {
 			const { page } = await visit(t, { site: "crowd", path, ready }, look);
 			if (path.includes("list")) await page.locator(".tall").scrollIntoViewIfNeeded();

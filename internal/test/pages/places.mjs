@@ -5,11 +5,14 @@
 //   ready    a selector of what it shows when it is complete
 //   prepare  does what a viewer would do before a picture is taken, and before the page is checked
 //   renews   the page renews itself
+//   before, after, expects: see states.mjs, which has the states of the console that are no pages of their own
 //   picture  its name in docs/images; size is that of the window, wait how long it is open before (ms), dark its colours
+import { states } from "./states.mjs";
+
 // settled waits until the console has shown a few seconds.
 const settled = (page) => page.waitForFunction(() => document.querySelectorAll(".spark path, .uplot canvas").length > 0);
 
-export const places = [
+const pages = [
 	{ name: "admin: overview", site: "callers", path: "/", ready: ".tiles", renews: true },
 	{ name: "admin: overview of an instance", site: "instance", path: "/", ready: ".tiles", renews: true, picture: "admin", size: [1280, 760], wait: 40_000 },
 	{ name: "admin: methods", site: "instance", path: "/methods", ready: "tbody tr", renews: true },
@@ -121,3 +124,5 @@ export const places = [
 	{ name: "console: canaries", site: "console", path: "/#/canaries", ready: ".empty, .versions" },
 	{ name: "console: Chinese", site: "console", path: "/#/services/front?lang=zh", ready: ".uplot" },
 ];
+
+export const places = [...pages, ...states];

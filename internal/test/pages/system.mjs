@@ -3,6 +3,7 @@ import { spawn, execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createConnection, createServer } from "node:net";
 import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
@@ -12,10 +13,43 @@ export const bin = process.env.BIN; // the folder with the programs anser and ho
 // launch starts Chromium.
 export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
 
+export const consoleAt = /console of .* at (http:\/\/[\d.:]+)\//; // what a console prints
+
+// Cable is a connection to a server that can be cut.
+export class Cable {
+	#open = new Set();
+	cut = false;
+	constructor(host, port) {
+		this.server = createServer((near) => {
+			if (this.cut) return near.destroy();
+			const far = createConnection({ host, port: Number(port) });
+			for (const [a, b] of [[near, far], [far, near]]) {
+				this.#open.add(a);
+				a.on("error", () => {});
+				a.on("close", () => { this.#open.delete(a); b.destroy(); });
+				a.pipe(b);
+			}
+		});
+	}
+	async listen() {
+		await new Promise((resolve) => this.server.listen(0, "127.0.0.1", resolve));
+		return `127.0.0.1:${this.server.address().port}`;
+	}
+	set(cut) {
+		this.cut = cut;
+		if (cut) for (const s of this.#open) s.destroy();
+	}
+	close() {
+		this.set(true);
+		this.server.close();
+	}
+}
+
 // System is a set of processes and the addresses of their pages.
 export class System {
 	sites = {};
 	#processes = [];
+	#cables = [];
 
 	// spawn starts a program, and returns the matches of patterns in what it prints.
 	async spawn(name, args, patterns, options) {
@@ -65,12 +99,49 @@ export class System {
 		Object.assign(this.sites, { hostile: `http://${page}`, "hostile gateway": `http://${gateway}` });
 	}
 
+	// states starts what serves the places of states.mjs: consoles of nothing, of a registry that does not answer, of names
+	// that are hostile, of users who log in, and of 1,000 instances; and a connection to the demo's console that can be cut.
+	async states() {
+		const users = join(this.folder, "users.json"), none = join(this.folder, "none.json"), report = join(this.folder, "arena.html");
+		await writeFile(none, "[]");
+		await writeFile(report, "<!doctype html><title>Arena</title><h1>The arena</h1>");
+		const added = run(join(bin, "anser"), ["console", "user", "add", "viewer", "--role", "look", "--users", users]);
+		added.child.stdin.end("correct horse battery\n");
+		await added;
+		const open = async (site, ...flags) => {
+			const [address] = await this.spawn("anser", ["console", "--listen", "127.0.0.1:0", ...flags], [consoleAt]);
+			this.sites[site] = address;
+		};
+		const { hostname, port } = new URL(this.sites.console);
+		this.cable = this.cut(new Cable(hostname, port));
+		await Promise.all([
+			open("users", "--registry", this.registry, "--users", users, "--audit", join(this.folder, "users.jsonl"), this.sites.callers),
+			open("empty", "--registry", `file://${none}`, "--audit", join(this.folder, "empty.jsonl"), "--arena", report),
+			open("unreachable", "--registry", "etcd://127.0.0.1:1"),
+			open("hostile console", "--registry", this.evil.registry, "--audit", join(this.folder, "hostile.jsonl")),
+			this.crowd(),
+			this.cable.listen().then((address) => { this.sites.cable = "http://" + address; }),
+		]);
+	}
+
+	// crowd starts a console of 1,000 instances, unless it runs.
+	async crowd() {
+		if (!this.sites.crowd) [this.sites.crowd] = await this.spawn("crowd", [], [/console at (http:\/\/[\d.:]+)\//]);
+	}
+
+	// cut closes a cable at the end. Without that the process would not end.
+	cut(cable) {
+		this.#cables.push(cable);
+		return cable;
+	}
+
 	// stop ends the process that has printed a text.
 	async stop(printed) {
 		await ended(this.#processes.find((child) => child.exitCode === null && child.found?.includes(printed)));
 	}
 
 	async end() {
+		for (const cable of this.#cables) cable.close();
 		await Promise.all(this.#processes.map(ended));
 		if (this.folder) await rm(this.folder, { recursive: true });
 	}

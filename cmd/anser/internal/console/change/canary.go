@@ -239,12 +239,43 @@ func (c *Changes) planCanary(w http.ResponseWriter, r *http.Request) (*plan, err
 	if _, err := c.store(); err != nil {
 		return nil, err
 	}
+	if err := c.populated(r.Context(), &q); err != nil {
+		return nil, err
+	}
 	q.State, q.Why, q.By, q.Started, q.Changed = running, "", access.From(r.Context()).Name, now, now
 	return &plan{
 		entry: audit.Entry{Action: "canary", Service: q.Service, Text: q.String(), Reason: q.Reason},
 		kind:  "canary",
 		do:    func(ctx context.Context) (any, error) { return &q, c.startCanary(ctx, &q) },
 	}, nil
+}
+
+// populated returns an error if a canary has no instance. Its share of the calls would go to the
+// other instances, and its bounds would look at nothing.
+func (c *Changes) populated(ctx context.Context, q *canary) error {
+	list, err := registry.List(ctx, c.d.Registry, q.Service)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(list) == 0:
+		return &respond.Error{
+			Status: http.StatusConflict,
+			Text:   fmt.Sprintf("the service %q has no instances", q.Service),
+			Advice: "start instances with the new version or tag, and begin the canary when they are in the registry",
+		}
+	case slices.ContainsFunc(list, func(in registry.Instance) bool { return q.has(&in) }):
+		return nil
+	}
+	what := fmt.Sprintf("the version %q", q.Version)
+	if q.Tag != "" {
+		what = fmt.Sprintf("the tag %q", q.Tag)
+	}
+	return &respond.Error{
+		Status: http.StatusConflict,
+		Text:   fmt.Sprintf("no instance of %q has %s", q.Service, what),
+		Advice: "start instances with it, or choose a version or tag that instances have",
+	}
 }
 
 // startCanary first notes the canary: if the console ends before the rule is there, another one

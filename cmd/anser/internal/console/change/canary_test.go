@@ -52,6 +52,14 @@ func (s *site) share(t *testing.T) float64 {
 	return rule.Percent
 }
 
+// enter puts an instance without a process into a registry.
+func enter(t *testing.T, reg *registry.Memory, id, version string) {
+	t.Helper()
+	if err := reg.Register(t.Context(), registry.Instance{Service: "arith", ID: id, Version: version, Address: "127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 const begin = `{"service":"arith","version":"2.0","share":10,"bounds":{"errors":0.1,"p99":50000000},"reason":"a test"}`
 
 func TestCanaryOfAUser(t *testing.T) {
@@ -93,6 +101,46 @@ func TestCanaryOfAUser(t *testing.T) {
 	if len(list) != 1 || list[0].State != "ended" || list[0].Why != "ended by this machine: enough" || s.share(t) != 0 {
 		t.Errorf("the canaries are %+v, and the share is %v", list, s.share(t))
 	}
+}
+
+// A canary without instances is refused before anything is written: nothing would judge it.
+func TestCanaryWithoutInstances(t *testing.T) {
+	s := system(t)
+	v := s.viewer("")
+	for body, want := range map[string]string{
+		strings.Replace(begin, `"arith"`, `"nothing"`, 1):           `the service "nothing" has no instances`,
+		strings.Replace(begin, `"2.0"`, `"3.0"`, 1):                 `no instance of "arith" has the version "3.0"`,
+		strings.Replace(begin, `"version":"2.0"`, `"tag":"a=b"`, 1): `no instance of "arith" has the tag "a=b"`,
+	} {
+		var got struct{ Error, Advice string }
+		v.expect(409, "POST", "/api/canary", body, &got)
+		if got.Error != want || !strings.Contains(got.Advice, "start instances") {
+			t.Errorf("%s: %s: %s", body, got.Error, got.Advice)
+		}
+	}
+	var list []canary
+	v.expect(200, "GET", "/api/canary", "", &list)
+	if len(list) != 0 || s.share(t) != -1 {
+		t.Errorf("the canaries are %+v, and the share is %v", list, s.share(t))
+	}
+	// The registry decides, so instances that have just come are enough.
+	serve(t, s.registry, "three", "3.0")
+	awaitInstances(t, s.registry, 3)
+	v.expect(200, "POST", "/api/canary", strings.Replace(begin, `"2.0"`, `"3.0"`, 1), nil)
+}
+
+// A change that loses against others each time says so, and what to do.
+func TestCanaryOfManyWriters(t *testing.T) {
+	s := system(t)
+	v := s.viewer("")
+	s.busy.Store(true)
+	var got struct{ Error, Advice string }
+	v.expect(409, "POST", "/api/canary", begin, &got)
+	if !strings.Contains(got.Error, "changed meanwhile") || !strings.Contains(got.Advice, "send your change again") {
+		t.Errorf("%s: %s", got.Error, got.Advice)
+	}
+	s.busy.Store(false)
+	v.expect(200, "POST", "/api/canary", begin, nil)
 }
 
 // A canary follows rules that are restored: it has their share, or ends.
@@ -154,6 +202,7 @@ func TestCanaryReturns(t *testing.T) {
 func TestNoCanaryRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := registry.NewMemory()
+		enter(t, reg, "two", "2.0")
 		s, other := newSite(t, reg), newSite(t, reg)
 		s.figure(50, 50, 0, false) // all of its calls fail
 		stop := s.watch(t)
@@ -185,7 +234,9 @@ func TestNoCanaryRuns(t *testing.T) {
 // Time passes in a bubble, which has no sockets: a canary of the registry is enough.
 func TestCanaryOverTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, registry.NewMemory())
+		reg := registry.NewMemory()
+		enter(t, reg, "two", "2.0")
+		s := newSite(t, reg)
 		s.figure(50, 0, time.Millisecond, false)
 		stop := s.watch(t)
 		send := func(body string) {

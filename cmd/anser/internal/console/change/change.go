@@ -117,11 +117,15 @@ func asProblem(err error) *respond.Error {
 		return p
 	}
 	if conflict, ok := errors.AsType[*route.ConflictError](err); ok {
-		p := &respond.Error{Status: http.StatusConflict, Text: conflict.Error(), Advice: "compare your change with the other one and make it again"}
-		if conflict.Current != nil {
-			p.Current = rulesOf(conflict.Current)
+		p := &respond.Error{Status: http.StatusConflict, Text: conflict.Error(), Advice: "the rules stay as they are: load them, and send your change with their version"}
+		if now := conflict.Current; now != nil {
+			p.Current = rulesOf(now)
+			p.Advice = fmt.Sprintf("the rules stay as they are: compare your change with the other one, and send it with version %d", now.Version)
 		}
 		return p
+	}
+	if errors.Is(err, registry.ErrConflict) {
+		return &respond.Error{Status: http.StatusConflict, Text: err.Error(), Advice: "others make changes at the same time: look at what is in force, and send your change again"}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &respond.Error{Status: http.StatusGatewayTimeout, Text: "the registry has not answered in time", Advice: "look at the registries, and whether the change was made"}

@@ -40,6 +40,7 @@ type site struct {
 	log      string
 	open     atomic.Int64 // streams
 	loads    atomic.Int64 // documents that were read
+	busy     atomic.Bool  // others write all the time
 
 	mu      sync.Mutex // guards the fields below
 	figures []change.Figures
@@ -49,12 +50,19 @@ type site struct {
 // counted counts the documents that are read.
 type counted struct {
 	registry.Store
-	loads *atomic.Int64
+	site *site
 }
 
 func (c *counted) Load(ctx context.Context, name string) (registry.Document, error) {
-	c.loads.Add(1)
+	c.site.loads.Add(1)
 	return c.Store.Load(ctx, name)
+}
+
+func (c *counted) Save(ctx context.Context, doc registry.Document) (uint64, error) {
+	if c.site.busy.Load() {
+		return 0, registry.ErrConflict
+	}
+	return c.Store.Save(ctx, doc)
 }
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
@@ -115,7 +123,7 @@ func start(t *testing.T, reg *registry.Memory, o access.Options) *site {
 	}
 	t.Cleanup(func() { log.Close() })
 	s.changes, err = change.New(change.Deps{
-		Access: a, Log: log, Registry: reg, Store: &counted{reg, &s.loads},
+		Access: a, Log: log, Registry: reg, Store: &counted{reg, s},
 		Dial: func(target string, opts ...anser.DialOption) (*anser.Client, error) {
 			opts = append(opts, silent, anser.NoSnapshot(), registry.Scheme{Name: "mem", Open: func(*url.URL) (registry.Resolver, string, error) {
 				return reg.Join(), target, nil
@@ -356,6 +364,7 @@ func TestRules(t *testing.T) {
 	second := start(t, s.registry, access.Options{}).viewer("")
 	var conflict struct {
 		Error   string
+		Advice  string
 		Current struct {
 			Version uint64
 			Text    string
@@ -364,6 +373,9 @@ func TestRules(t *testing.T) {
 	second.expect(409, "PUT", "/api/rules/arith", good(0, 6), &conflict)
 	if conflict.Current.Version != 1 || !strings.Contains(conflict.Current.Text, "percent: 5") || !strings.Contains(conflict.Error, "a test") {
 		t.Errorf("the conflict is %+v", conflict)
+	}
+	if want := "the rules stay as they are: compare your change with the other one, and send it with version 1"; conflict.Advice != want {
+		t.Errorf("the advice is %q, want %q", conflict.Advice, want)
 	}
 	second.expect(200, "PUT", "/api/rules/arith", good(1, 6), nil)
 	v.expect(200, "POST", "/api/rules/arith/restore", `{"version":1,"reason":"back"}`, &rules)

@@ -13,10 +13,10 @@ import (
 // A console shows the services of all registries, and changes those of the first one.
 func TestRegistries(t *testing.T) {
 	one, two := registry.NewMemory(), registry.NewMemory()
-	if err := one.Register(t.Context(), registry.Instance{Service: "arith", ID: "a", Address: "127.0.0.1:1"}); err != nil {
+	if err := one.Register(t.Context(), registry.Instance{Service: "arith", ID: "a", Version: "2", Address: "127.0.0.1:1"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := two.Register(t.Context(), registry.Instance{Service: "posts", ID: "b", Address: "127.0.0.1:2"}); err != nil {
+	if err := two.Register(t.Context(), registry.Instance{Service: "posts", ID: "b", Version: "2", Address: "127.0.0.1:2"}); err != nil {
 		t.Fatal(err)
 	}
 	b := newBrowser(t, openWith(t, one, site.Options{

@@ -1,11 +1,11 @@
 // The frame of all pages: navigation, search, the state of the connection, colours and language.
 import { Component, type ReactNode, Suspense, lazy, useEffect, useRef, useState } from "react";
 import { clock, zone } from "./format";
-import { logOut, needsLogin, useViewer } from "./session";
+import { logOut, loggedOut, needsLogin, useViewer } from "./session";
 import { type Route, href, useRoute } from "./route";
 import { type Theme, setLanguage, setTheme, useSettings, useText } from "./settings";
 import { reconnect, useStore } from "./store";
-import { Icon, Wait } from "./ui";
+import { Icon, Wait, useRevealed } from "./ui";
 import { AuditPage, CallsPage, CanariesPage, ChangesPage, ConnectionsPage, FilesView, FoldersPage, InstancesView, LoginPage, Method, Overview, RegistriesPage, Service, ServicesPage, Trace } from "./views/pages";
 
 const search = () => import("./palette");
@@ -48,18 +48,19 @@ export function App() {
 	const viewer = useViewer(), out = needsLogin(viewer);
 	const [searching, setSearching] = useState(false);
 	const main = useRef<HTMLElement>(null);
-	const here = route.path.join("/");
+	const here = route.path.join("/"), rail = useRevealed(here + out);
 
 	useEffect(() => {
 		const key = (e: KeyboardEvent) => {
 			const typing = e.target instanceof HTMLElement && e.target.matches("input, textarea, select, [contenteditable]");
+			if (loggedOut()) return;
 			if (((e.metaKey || e.ctrlKey) && e.key.toLowerCase() === "k") || (e.key === "/" && !typing)) {
 				e.preventDefault();
 				setSearching(true);
 			}
 		};
 		addEventListener("keydown", key);
-		const soon = setTimeout(search, 1_500); // so that no key is lost when it opens
+		const soon = setTimeout(() => search().catch(() => {}), 1_500); // so that no key is lost when it opens
 		return () => {
 			clearTimeout(soon);
 			removeEventListener("keydown", key);
@@ -71,28 +72,28 @@ export function App() {
 	}, [here, t]);
 
 	return (
-		<div className={lost ? "frame lost" : "frame"}>
+		<div className={"frame" + (lost ? " lost" : "") + (out ? " alone" : "")}>
 			<a className="skip" href="#main" onClick={(e) => { e.preventDefault(); main.current?.focus(); }}>{t.skip}</a>
 			<header>
 				<a className="brand" href="#/"><Brand />{t.title}</a>
-				<button type="button" className="find" onClick={() => setSearching(true)} aria-label={t.searchWhat}><Icon name="search" /><span>{t.search}</span><kbd>{/Mac/.test(navigator.platform) ? "⌘K" : "Ctrl K"}</kbd></button>
-				<Connection />
+				{out ? null : <button type="button" className="find" onClick={() => setSearching(true)} aria-label={t.searchWhat}><Icon name="search" /><span>{t.search}</span><kbd>{/Mac/.test(navigator.platform) ? "⌘K" : "Ctrl K"}</kbd></button>}
+				{out ? null : <Connection />}
 				<ThemeButton />
 				<LanguageButton />
 				<User />
 			</header>
-			<nav className="rail" aria-label={t.pages}>
+			{out ? null : <nav className="rail" ref={rail} aria-label={t.pages}>
 				{pages.map((p) => {
 					const id = p || "overview", current = (route.path[0] ?? "") === p;
 					return <a key={id} href={href(p ? [p] : [])} aria-current={current ? "page" : undefined}><Icon name={id} /><span>{t[names[id] ?? (id as "overview")]}</span></a>;
 				})}
 				{arena ? <a href="api/arena" target="_blank" rel="noopener" title={t.arenaHint}><Icon name="arena" /><span>{t.arena}</span></a> : null}
-			</nav>
+			</nav>}
 			<main id="main" ref={main} tabIndex={-1}>
 				{lost && !out ? <Lost /> : null}
-				<Guard key={here + out} text={t.broken} reload={t.reload}>{out ? <Suspense fallback={<Wait />}><LoginPage again={reconnect} /></Suspense> : loaded ? <Suspense fallback={<Wait />}>{view(route)}</Suspense> : lost ? null : <Wait />}</Guard>
+				<Guard key={here + out} text={t.broken} reload={t.reload}>{out ? <Suspense fallback={<Coming />}><LoginPage again={reconnect} /></Suspense> : loaded ? <Suspense fallback={<Coming />}>{view(route)}</Suspense> : lost ? <h1 className="unseen">{t.title}</h1> : <Coming />}</Guard>
 			</main>
-			{searching ? <Suspense fallback={null}><Palette close={() => setSearching(false)} /></Suspense> : null}
+			{searching && !out ? <Guard text={t.broken} reload={t.reload}><Suspense fallback={null}><Palette close={() => setSearching(false)} /></Suspense></Guard> : null}
 		</div>
 	);
 }
@@ -114,10 +115,16 @@ class Guard extends Component<{ children: ReactNode; text: string; reload: strin
 	render() {
 		if (!this.state.error) return this.props.children;
 		return (
-			<div className="trouble" role="alert"><Icon name="warn" /><div><strong>{this.props.text}</strong><p>{String(this.state.error)}</p>
+			<div className="trouble" role="alert"><Icon name="warn" /><div><h1>{this.props.text}</h1><p>{String(this.state.error)}</p>
 				<button type="button" onClick={() => location.reload()}>{this.props.reload}</button></div></div>
 		);
 	}
+}
+
+// Coming is in place of a page that is not there yet.
+function Coming() {
+	const t = useText();
+	return <><h1 className="unseen">{t.title}</h1><Wait /></>;
 }
 
 function Lost() {

@@ -40,7 +40,12 @@ export default function Palette({ close }: { close: () => void }) {
 	useEffect(() => {
 		const control = new AbortController();
 		const wait = setTimeout(() => {
-			ask<Found[]>("search" + query({ q: text }), { signal: control.signal }).then((list) => { setFound(list); setAt(0); }, () => {});
+			// "posts: canary" is an action of a service, and "posts: File" the name of a folder.
+			const names = [text, ...(text.includes(":") ? [text.slice(0, text.indexOf(":"))] : [])];
+			Promise.all(names.map((q) => ask<Found[]>("search" + query({ q }), { signal: control.signal }))).then(([list, more = []]) => {
+				setFound([...list, ...more.filter((f) => f.kind === "service" && !list.some((l) => l.url === f.url))]);
+				setAt(0);
+			}, () => {});
 		}, text ? 60 : 0);
 		return () => {
 			clearTimeout(wait);
@@ -50,10 +55,10 @@ export default function Palette({ close }: { close: () => void }) {
 
 	const wanted = text.trim().toLowerCase();
 	const list: Entry[] = [
-		...(wanted ? found.slice(0, 30).map((f) => ({ kind: f.kind, name: f.name, run: () => go(hrefOf(f.url)) })) : []),
+		...(wanted ? found.filter((f) => f.name.toLowerCase().includes(wanted)).slice(0, 30).map((f) => ({ kind: f.kind, name: f.name, run: () => go(hrefOf(f.url)) })) : []),
 		...(wanted ? found.filter((f) => f.kind === "service").slice(0, 5).flatMap((f) => ([["rules", t.rules], ["canary", t.canaryAndFaults], ["try", t.tryMethod]] as const).map(([tab, name]) => (
 			{ kind: "action", name: `${f.name}: ${name}`, run: () => go(href(["services", f.name], { tab })) }
-		))) : []),
+		))).filter((a) => !wanted.includes(":") || a.name.toLowerCase().includes(wanted)) : []),
 		...actions.filter((a) => a.name.toLowerCase().includes(wanted)),
 	];
 	const chosen = Math.min(at, list.length - 1);

@@ -104,12 +104,15 @@ function useWidths(box: RefObject<HTMLDivElement | null>, key: string): () => vo
 	useEffect(() => {
 		const e = box.current;
 		if (!e) return;
-		let width = e.clientWidth;
+		// On a wide window a table has the width of its columns, and others when the window has another width.
+		let width = e.clientWidth, page = innerWidth;
 		const sizes = new ResizeObserver(() => {
-			if (e.clientWidth !== width) fit();
+			if (e.clientWidth !== width || innerWidth !== page) fit();
 			width = e.clientWidth;
+			page = innerWidth;
 		});
 		sizes.observe(e);
+		sizes.observe(document.body);
 		return () => sizes.disconnect();
 	}, [key]);
 	return fit;

@@ -1,5 +1,5 @@
 // The parts that pages are made of. Every text of another process is a child of an element, never markup.
-import { type ReactNode, memo, useEffect, useMemo, useRef } from "react";
+import { type ReactNode, type RefObject, memo, useEffect, useMemo, useRef } from "react";
 import type { ApiError, Change, Figures, Instance, Service } from "./api";
 import { byName, clock, isProcess, never, party, rate, span } from "./format";
 import { inSight, never as dropWork, soon, watchSight } from "./frames";
@@ -247,11 +247,30 @@ export function Wait({ error, again }: { error?: ApiError; again?: () => void })
 	);
 }
 
+// useRevealed is for a row of links, which may be wider than the window: the one that is chosen is in sight, whenever key
+// or the width changes.
+export function useRevealed(key: string): RefObject<HTMLElement | null> {
+	const row = useRef<HTMLElement>(null);
+	useEffect(() => {
+		const e = row.current;
+		if (!e) return;
+		const reveal = () => {
+			const chosen = e.querySelector("[aria-current]")?.getBoundingClientRect(), all = e.getBoundingClientRect();
+			if (chosen) e.scrollLeft += chosen.left - all.left - (all.width - chosen.width) / 2;
+		};
+		reveal();
+		const sizes = new ResizeObserver(reveal);
+		sizes.observe(e);
+		return () => sizes.disconnect();
+	}, [key]);
+	return row;
+}
+
 export function Tabs({ name, list, label }: { name: string; list: [string, string][]; label: string }) {
 	const { path, query } = useRoute();
-	const chosen = query.get(name) ?? list[0][0];
+	const chosen = query.get(name) ?? list[0][0], row = useRevealed(chosen);
 	return (
-		<nav className="tabs" aria-label={label}>
+		<nav className="tabs" ref={row} aria-label={label}>
 			{list.map(([id, title], i) => (
 				<a key={id} href={href(path, { [name]: i ? id : undefined })} aria-current={id === chosen ? "page" : undefined}>{title}</a>
 			))}

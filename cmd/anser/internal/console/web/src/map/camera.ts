@@ -5,10 +5,17 @@ import type { Layout } from "./layout";
 const margin = 28;
 const least = 0.12, largest = 3;
 
-const farBelow = 0.55; // the scale from which on figures cannot be read
+const farBelow = 0.7; // the scale from which on figures are not read easily
 
-// useCamera tells with setFar whether figures can be read.
-export function useCamera(layout: Layout, setFar: (far: boolean) => void) {
+// nameSize returns the size of names at a scale at which figures cannot be read, in units of the drawing: they are about 12
+// pixels high, as long as a box has room for them, in steps so that few scales draw the boxes anew. 0: figures can be read.
+export function nameSize(k: number): number {
+	if (k >= farBelow) return 0;
+	return Math.min(Math.ceil(12 / k / 4) * 4, 36);
+}
+
+// useCamera tells with setSize how large names are: see nameSize.
+export function useCamera(layout: Layout, setSize: (size: number) => void) {
 	const frame = useRef<HTMLDivElement>(null), svg = useRef<SVGSVGElement>(null), world = useRef<SVGGElement>(null);
 	const at = useRef({ x: 0, y: 0, k: 1, moved: false });
 
@@ -19,9 +26,8 @@ export function useCamera(layout: Layout, setFar: (far: boolean) => void) {
 		const scale = `scale(${k.toFixed(4)})`;
 		if (world.current?.getAttribute("transform") === scale) return;
 		world.current?.setAttribute("transform", scale);
-		frame.current?.classList.toggle("far", k < farBelow);
-		setFar(k < farBelow);
-	}, [setFar]);
+		setSize(nameSize(k));
+	}, [setSize]);
 
 	const fit = useCallback(() => {
 		const size = frame.current?.getBoundingClientRect();

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Edge, Service } from "../api";
+import { nameSize } from "./camera";
 import { graphOf, groupOf, shape } from "./graph";
 import { box, depths, place } from "./layout";
 
@@ -20,6 +21,14 @@ test("no two boxes overlap, and an edge passes between them", () => {
 	const all = [...places.values()];
 	all.forEach((a, i) => all.slice(i + 1).forEach((b) => expect(Math.abs(a.x - b.x) >= box.w || Math.abs(a.y - b.y) >= box.h).toBe(true)));
 	expect(bends.size).toBeGreaterThan(0);
+});
+
+test("names are readable where figures are not, and fit their boxes", () => {
+	expect(nameSize(1)).toBe(0);
+	expect(nameSize(0.5) * 0.5).toBeGreaterThanOrEqual(12);
+	expect(nameSize(0.34) * 0.34).toBeGreaterThanOrEqual(12); // the demo on a telephone
+	for (const k of [0.12, 0.2, 0.3, 0.54]) expect(nameSize(k)).toBeLessThan(box.h);
+	expect(new Set(Array.from({ length: 44 }, (_, i) => nameSize(0.12 + i / 100))).size).toBeLessThan(6); // few scales draw anew
 });
 
 test("many services are grouped by name, and a group opens", () => {

@@ -20,8 +20,8 @@ export default function CallMap() {
 	const focus = query.get("focus") ?? "", group = query.get("group") ?? "", open = query.get("open") ?? "", filter = query.get("q") ?? "";
 	const graph = useMemo(() => graphOf(services, edges, { group, open, filter, focus }), [services, edges, group, open, filter, focus]);
 	const layout = useLayout(graph);
-	const [far, setFar] = useState(false);
-	const camera = useCamera(layout, setFar);
+	const [size, setSize] = useState(0), far = size > 0;
+	const camera = useCamera(layout, setSize);
 	const texts = useTexts(graph);
 	const near = useMemo(() => {
 		if (!graph.nodes.some((n) => n.id === focus)) return null;
@@ -62,7 +62,7 @@ export default function CallMap() {
 						})}
 						{graph.nodes.map((n) => {
 							const p = layout.places.get(n.id);
-							return p ? <NodeBox key={n.id} x={p.x} y={p.y} n={n} chosen={n.id === focus} dim={near !== null && !near.has(n.id)} far={far} texts={texts} /> : null;
+							return p ? <NodeBox key={n.id} x={p.x} y={p.y} n={n} chosen={n.id === focus} dim={near !== null && !near.has(n.id)} size={size} texts={texts} /> : null;
 						})}
 					</g>
 				</svg></div>
@@ -198,12 +198,12 @@ interface NodeProps {
 	n: GraphNode;
 	chosen: boolean;
 	dim: boolean;
-	far: boolean;
+	size: number; // of the name, where figures cannot be read
 	texts: Texts;
 }
 
-const NodeBox = memo(function NodeBox({ x, y, n, chosen, dim, far, texts }: NodeProps) {
-	const t = useText();
+const NodeBox = memo(function NodeBox({ x, y, n, chosen, dim, size, texts }: NodeProps) {
+	const t = useText(), far = size > 0;
 	const { path, query } = useRoute();
 	const link = useRef<HTMLAnchorElement>(null), figures = useRef<SVGTextElement>(null);
 	const here = Object.fromEntries(query);
@@ -223,8 +223,8 @@ const NodeBox = memo(function NodeBox({ x, y, n, chosen, dim, far, texts }: Node
 			<rect className="body" x={x} y={y} width={box.w} height={box.h} rx={9} />
 			<rect className="side" x={x} y={y + 9} width={4} height={box.h - 18} rx={2} />
 			{far || n.process || n.members ? null : <svg x={x + box.w - 58} y={y + box.h - 20} width={52} height={15}><Spark name={n.id} /></svg>}
-			<text className="name" x={x + 13} y={y + 20}>{short(party(n.label), 22)}</text>
+			{far ? <text className="name" x={x + 13} y={y + box.h / 2 + 0.36 * size} fontSize={size}>{short(party(n.label), Math.floor((box.w - 20) / (0.56 * size)))}</text> : <text className="name" x={x + 13} y={y + 20} fontSize={13}>{short(party(n.label), 22)}</text>}
 			{far ? null : <text ref={figures} className={n.failed > 0 ? "line bad" : "line"} x={x + 13} y={y + 38}>{shown(n)}</text>}
 		</a>
 	);
-}, (p, q) => p.x === q.x && p.y === q.y && p.chosen === q.chosen && p.dim === q.dim && p.far === q.far && p.n.failed > 0 === q.n.failed > 0 && p.n.tone === q.n.tone && p.n.members === q.n.members && p.n.stale === q.n.stale);
+}, (p, q) => p.x === q.x && p.y === q.y && p.chosen === q.chosen && p.dim === q.dim && p.size === q.size && p.n.failed > 0 === q.n.failed > 0 && p.n.tone === q.n.tone && p.n.members === q.n.members && p.n.stale === q.n.stale);

@@ -46,7 +46,7 @@ export default function CanaryTab({ detail }: { detail: ServiceDetail }) {
 
 export function CanaryState({ c }: { c: Canary }) {
 	const t = useText();
-	return <Mark tone={c.state === "running" ? "good" : c.state === "returned" ? "bad" : "dim"}>{t.canaryStates[c.state]}{c.state === "running" ? `: ${c.share} % → ${c.version || c.tag}, ${t.until} ${clock(c.until)}` : c.why ? `: ${c.why}` : ""} {c.by ? <span className="dim">{c.by}, {clock(c.changed)}</span> : null}</Mark>;
+	return <Mark tone={c.state === "running" ? "good" : c.state === "returned" ? "bad" : "dim"}><span>{t.canaryStates[c.state]}{c.state === "running" ? `: ${c.share} % → ${c.version || c.tag}, ${t.until} ${clock(c.until)}` : c.why ? `: ${c.why}` : ""} {c.by ? <span className="dim">{c.by}, {clock(c.changed)}</span> : null}</span></Mark>;
 }
 
 function CanaryForm({ detail, running, again }: { detail: ServiceDetail; running: Canary | null; again: () => void }) {

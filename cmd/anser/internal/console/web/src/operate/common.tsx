@@ -72,7 +72,7 @@ export function Field({ label, hint, children }: { label: string; hint?: string;
 
 export function Reason({ value, set }: { value: string; set: (v: string) => void }) {
 	const t = useText();
-	return <Field label={t.reason}><input value={value} onChange={(e) => set(e.target.value)} placeholder={t.reasonHint} maxLength={200} /></Field>;
+	return <Field label={t.reason}><input value={value} onChange={(e) => set(e.target.value)} placeholder={t.reasonHint} maxLength={200} size={32} /></Field>;
 }
 
 // until returns the time in so many minutes, one at least. otherwise is taken for a text that is no number.

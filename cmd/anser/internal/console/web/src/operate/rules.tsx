@@ -118,8 +118,8 @@ function RulesOf({ detail, path, now, history, again }: { detail: ServiceDetail;
 				<Section title={t.conflict(other.version)}>
 					<p className="note">{t.conflictHint}</p>
 					<div className="sides">
-						<div><h4>{t.theirs}</h4><Diff before={base.text} after={other.text} /></div>
-						<div><h4>{t.yours}</h4><Diff before={base.text} after={text} /></div>
+						<div><h3>{t.theirs}</h3><Diff before={base.text} after={other.text} /></div>
+						<div><h3>{t.yours}</h3><Diff before={base.text} after={text} /></div>
 					</div>
 					<div className="row">
 						<button type="button" onClick={() => { setBase(other); setText(other.text); setOther(null); }}>{t.takeTheirs}</button>

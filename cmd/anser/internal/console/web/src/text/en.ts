@@ -220,6 +220,7 @@ const words = {
 	since: "Since",
 	notAnswering: "Processes that do not answer",
 	allAnswer: "All processes answer.",
+	noProcesses: "No process is known yet.",
 
 	protocol: "Protocol",
 	identity: "Identity",

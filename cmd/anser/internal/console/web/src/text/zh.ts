@@ -216,6 +216,7 @@ export const zh: Text = {
 	since: "自",
 	notAnswering: "没有响应的进程",
 	allAnswer: "所有进程都有响应。",
+	noProcesses: "目前还没有已知的进程。",
 
 	protocol: "协议",
 	identity: "身份",

@@ -22,7 +22,7 @@ export function InstancesPage() {
 			</div>
 			{data ? (
 				<div className="live">
-					{data.matching ? <Grid map={data} by={by} filter={filter} /> : <p className="empty">{t.none}</p>}
+					{data.matching ? <Grid map={data} by={by} filter={filter} /> : <p className="empty">{data.total ? t.none : t.noServices}</p>}
 					<Section title={all ? t.allInstances : t.needLook} aside={<Choice name="list" label={t.listed} list={[["", t.needLook], ["all", t.all]]} />}>
 						<InstanceTable key={filter + all} name="sort" label={all ? t.allInstances : t.needLook} filter={filter} look={all ? undefined : "slow,bad,out,stale"} services />
 					</Section>

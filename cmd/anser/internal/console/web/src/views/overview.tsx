@@ -39,7 +39,7 @@ function Health() {
 	}
 	return (
 		<div className="health">
-			{down.map((r) => <p key={r.name} className="bad"><Mark tone="bad"><a href={href(["registries"])}>{t.registryTrouble(r.name, clock(r.since))}</a> {r.trouble}</Mark></p>)}
+			{down.map((r) => <p key={r.name} className="bad"><Mark tone="bad"><span><a href={href(["registries"])}>{t.registryTrouble(r.name, clock(r.since))}</a> {r.trouble}</span></Mark></p>)}
 			{processes.failed.length ? <p><Mark tone="warn"><a href={href(["registries"])}>{t.processTrouble(processes.failed.length)}</a></Mark></p> : null}
 			{bad.length ? (
 				<p className="list"><Mark tone="bad">{t.troubled(bad.length)}</Mark>

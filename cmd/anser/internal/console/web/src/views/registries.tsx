@@ -19,7 +19,7 @@ export function Registries() {
 					{ id: "latency", title: t.latency, kind: "n", cell: (r) => span(r.latency) },
 				]} />
 				<Section title={t.notAnswering} aside={<span className="dim">{t.processesRead}: {t.of(processes.read, processes.known)}</span>}>
-					<Table name="failed" label={t.notAnswering} rows={processes.failed} rowKey={(p) => p.address} none={t.allAnswer} columns={[
+					<Table name="failed" label={t.notAnswering} rows={processes.failed} rowKey={(p) => p.address} none={processes.known ? t.allAnswer : t.noProcesses} columns={[
 						{ id: "address", title: t.adminPage, cell: (p) => p.address, sort: (p) => p.address },
 						{ id: "error", title: t.why, kind: "text", cell: (p) => p.error },
 					]} />
