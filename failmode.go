@@ -29,7 +29,8 @@ const (
 	// attempt fails, it is Failover. See [BackupShare] and [BackupAfter].
 	Backup
 	// Fork calls several instances at once, uses the first reply, and cancels the other attempts.
-	// The method must be known to be idempotent, and the call have no [IdempotencyKey]. See [Forks].
+	// The method must be known to be idempotent, and the call must have no [IdempotencyKey]. See
+	// [Forks].
 	Fork
 )
 
