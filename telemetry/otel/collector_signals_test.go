@@ -123,7 +123,8 @@ func testBadCollector(t *testing.T, signal string, handle func(c *badCollector, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, shutdown := slog.New(slog.DiscardHandler), func(context.Context) error { return nil }
+	log := slog.New(slog.DiscardHandler)
+	var shutdown func(context.Context) error
 	if signal == "logs" {
 		log, shutdown = exportLogs(t, h.Listener.Addr().String())
 	} else {
