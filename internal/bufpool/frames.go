@@ -50,7 +50,7 @@ type frameStore struct {
 // get returns a free buffer of a class, with size bytes, or nil.
 func (s *frameStore) get(class, size int) []byte {
 	s.mu.Lock()
-	s.handed += max(1, size/Size)
+	s.handed += max(1, size/(512<<10))
 	wait := !s.waiting
 	s.waiting = true
 	var b []byte
@@ -108,7 +108,7 @@ type collected [64]byte
 const (
 	reserveBytes = 32 << 20
 	oftenEnough  = 50 * time.Millisecond // between two collections
-	fewFrames    = 8                     // in that time, of Size
+	fewFrames    = 8                     // in that time
 	inARow       = 3                     // such collections, so that a burst takes none
 	leastMemory  = 16 * reserveBytes     // a process with a lower limit has no reserve
 )
