@@ -202,7 +202,8 @@ func (c *Client) acquire(address string) *host {
 // [Interceptor] returned.
 //
 // Call returns when the reply has arrived, when ctx is done, or when the call has finally failed.
-// out is not written after Call has returned; after an error its content is undefined.
+// out is not written after Call has returned; after an error its content is undefined. in must not
+// be changed before Call has returned, and belongs to the caller again afterwards.
 func (c *Client) Call(ctx context.Context, method string, in, out any, opts ...CallOption) error {
 	return c.invoke(ctx, method, in, out, nil, opts)
 }
@@ -277,6 +278,7 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 	k := c.pool.getCall()
 	k.began = mono.Now()
 	k.traced = o.traced
+	k.lends = !o.special()
 	if x.observe != unobserved || x.by != nil {
 		ctx = c.observe(ctx, x, k, name)
 	}

@@ -178,6 +178,10 @@ func noteUnreached(e *endpoint, err *Error) {
 
 // settle reports the result of an attempt to the balancer, and completes its error.
 func (k *call) settle(e *endpoint, conn *callerHalf, m *clientMethod, err *Error) *Error {
+	if k.loan != nil {
+		k.loan.recall()
+		k.loan = nil
+	}
 	if err == nil {
 		now := conn.progress.lastRead.Load() // when the reply arrived; reading the clock has a cost
 		e.End(now.Nanoseconds(), now.Sub(k.began))

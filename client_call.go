@@ -47,9 +47,12 @@ type call struct {
 	begin    uint64  // the writer's appended count before the frame; written like id
 	large    []byte  // the frame of a large reply, from bufpool.GetFrame, or nil: frame has the reply
 	largeAt  int     // where its payload begins
+	lent     []byte  // a large request of the raw codec, which is not in frame; or nil
+	loan     *loan   // of lent to the connection of the attempt, or nil
 	sent     keptKey // of the last attempt with an unknown outcome
 	kept     keptKey // where a call with a key may go once it may have run, if again is set
 	again    bool
+	lends    bool            // its caller waits, so a large request need not be copied
 	plain    []byte          // of a call with compression: first the encoded request, later the decompressed reply
 	pick     balance.Request // passed to balancers
 	observed context.Context // of an attempt reported to observers
@@ -141,6 +144,7 @@ func (k *call) clear() {
 		k.plain = nil
 	}
 	k.failed, k.trailers, k.route, k.traced, k.fresh, k.again = nil, nil, nil, nil, false, false
+	k.lends, k.lent = false, nil
 	k.sent = keptKey{}
 }
 

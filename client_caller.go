@@ -57,6 +57,7 @@ type callerHalf struct {
 	owed      atomic.Int32 // number of CANCELs that wait for their turn
 	streaming atomic.Int32 // number of open streams; busy includes them
 	waiting   atomic.Int32 // KiB that wait to be written, for growing
+	lending   atomic.Int32 // KiB of the payload that is lent, or 0
 }
 
 // tryWriter writes what a connection accepts without blocking.
@@ -82,13 +83,19 @@ func (c *callerHalf) init(base *conn, h *host) {
 // start sends the attempt k. If it fails, nothing was sent and the caller keeps k; otherwise one
 // value arrives on k.done, unless cancel takes the call back.
 func (c *callerHalf) start(ctx context.Context, k *call, m *methodName) *Error {
-	if uint64(len(k.frame)-wire.HeaderSize) > c.peer.MaxFrame {
+	if uint64(len(k.frame)+len(k.lent)-wire.HeaderSize) > c.peer.MaxFrame {
 		return c.tooLong(k)
 	}
 	c.mu.Lock()
 	if n := int32(len(c.buf) >> 10); n >= growWaiting || c.waiting.Load() > 0 {
 		c.waiting.Store(n)
 		if err := c.awaitRoomLocked(ctx, k); err != nil {
+			c.mu.Unlock()
+			return err
+		}
+	}
+	if k.lent != nil {
+		if err := c.awaitTurnLocked(ctx, k); err != nil {
 			c.mu.Unlock()
 			return err
 		}
@@ -139,6 +146,8 @@ func (c *callerHalf) start(ctx context.Context, k *call, m *methodName) *Error {
 	k.begin = c.appended
 	c.appended += uint64(len(k.frame))
 	switch {
+	case k.lent != nil:
+		c.lendCallLocked(k)
 	case c.reserved && len(c.buf) >= fullWrite && k.stream == nil && k.pending == nil && c.socket != nil:
 		c.reserved = false // so writeBehind does nothing
 		c.writeLocked(ctx, k)
@@ -158,7 +167,7 @@ func (c *callerHalf) tooLong(k *call) *Error {
 		whose = "client's"
 	}
 	return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "the request of %d bytes is over the %s limit of %s: %s, or send less",
-		len(k.frame)-wire.HeaderSize, whose, frameLimit(c.peer.MaxFrame), raiseOn(c.idBit != 0))
+		len(k.frame)+len(k.lent)-wire.HeaderSize, whose, frameLimit(c.peer.MaxFrame), raiseOn(c.idBit != 0))
 }
 
 // goneLocked returns why the connection takes no call.

@@ -252,8 +252,8 @@ func TestTimeoutWhileTheBufferIsFull(t *testing.T) {
 		p := <-peers
 		conn.Stall()
 		var large []*result
-		for range 3 { // one is being written, two are waiting
-			large = append(large, apart(context.Background(), c, "Echo.Say", text(strings.Repeat("x", 1<<20)), anser.Timeout(time.Minute)))
+		for range 7 { // one is being written, six are waiting
+			large = append(large, apart(context.Background(), c, "Echo.Say", text(strings.Repeat("x", 200<<10)), anser.Timeout(time.Minute)))
 			synctest.Wait()
 		}
 		began := time.Now()

@@ -39,7 +39,7 @@ type earlyCall struct {
 
 // mayBeEarly reports whether the call may go out with the preface of a connection to the host.
 func (k *call) mayBeEarly(h *host) bool {
-	return k.early && k.pending == nil && k.stream == nil && k.compression == nil &&
+	return k.early && k.pending == nil && k.stream == nil && k.compression == nil && k.lent == nil &&
 		len(k.frame)-wire.HeaderSize <= maxEarly && h.takesEarly()
 }
 

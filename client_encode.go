@@ -39,6 +39,12 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 		k.plain = plain
 		return cd, k.setPickRequest(ctx, m, in, o, plain)
 	}
+	if k.lends {
+		if k.lent = lendable(cd, in); k.lent != nil {
+			wire.PutLength(k.frame, uint32(len(k.frame)+len(k.lent)-wire.HeaderSize))
+			return cd, k.setPickRequest(ctx, m, in, o, k.lent)
+		}
+	}
 	frame, err := cd.Append(k.frame, in)
 	if err != nil {
 		return nil, unencodable(cd, err)
@@ -193,6 +199,10 @@ func (k *call) decode(e *endpoint, cd codec.Codec, out any) (fault *Error) {
 		if payload, fault = k.unpackReply(e.Host); fault != nil {
 			return fault
 		}
+	}
+	if k.large != nil && !k.packed && keepPayload(cd, payload, out) {
+		k.large = nil // out has it
+		return nil
 	}
 	if err := unmarshal(cd, payload, out, k.fresh); err != nil {
 		return undecodedReply(cd, err)

@@ -144,7 +144,7 @@ func (h *host) connOf(life uint64) *callerHalf {
 
 func (c *callerHalf) saturated() bool {
 	owed := c.owed.Load()
-	return c.waiting.Load() >= growWaiting || owed >= growOwed || float64(c.busy.Load()+owed) >= growAt*float64(c.peer.MaxCalls)
+	return c.waiting.Load() >= growWaiting || c.lending.Load() >= growWaiting || owed >= growOwed || float64(c.busy.Load()+owed) >= growAt*float64(c.peer.MaxCalls)
 }
 
 func (h *host) wantConns() int { return int(h.want.Load()) }

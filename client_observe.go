@@ -269,7 +269,7 @@ func (c *Client) observeMade() {
 // they refuse is over.
 func (k *call) observe(ctx context.Context, e *endpoint, m *clientMethod) *Error {
 	info := k.message(e, m)
-	info.Bytes = len(k.frame) - int(k.head)
+	info.Bytes = len(k.frame) - int(k.head) + len(k.lent)
 	if err := e.Host.observers.request(ctx, info); err != nil {
 		e.Abort()
 		err.Outcome, err.Phase, err.Address = NotSent, PhaseWrite, info.Address

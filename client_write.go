@@ -17,7 +17,11 @@ func (c *callerHalf) writeLocked(ctx context.Context, k *call) {
 			c.yieldToAppendersLocked()
 		}
 	}
-	for len(c.buf) > 0 && c.err == nil {
+	for (len(c.buf) > 0 || c.lent != nil) && c.err == nil {
+		if c.lent != nil {
+			c.writeInBackgroundLocked()
+			return
+		}
 		out := c.takeLocked()
 		c.mu.Unlock()
 		n, err := c.try(out)
@@ -105,7 +109,7 @@ func (c *callerHalf) writeRest() {
 		n, err := c.writeOut(out[at:])
 		c.mu.Lock()
 		c.settleLocked(out, at+n, err)
-	} else if c.open.Len() > 1 && c.data == 0 { // callers that send on streams continue to append anyway
+	} else if c.open.Len() > 1 && c.data == 0 && c.lent == nil { // callers that send on streams continue to append anyway
 		c.yieldToAppendersLocked()
 	}
 	c.drainLocked()
@@ -133,4 +137,28 @@ func (c *callerHalf) awaitRoomLocked(ctx context.Context, k *call) *Error {
 	}
 	k.shrinkTimeout(bounded)
 	return nil
+}
+
+// awaitTurnLocked waits until no other large message is written, within the time of the call, which
+// is not open yet.
+func (c *callerHalf) awaitTurnLocked(ctx context.Context, k *call) *Error {
+	if c.lent == nil {
+		return nil
+	}
+	bounded, cancel := k.bound(ctx)
+	defer cancel()
+	if err := c.awaitLoanLocked(bounded); err != nil && c.err == nil {
+		return contextFailure(bounded, NotSent, PhaseWrite)
+	}
+	k.shrinkTimeout(bounded)
+	return nil
+}
+
+// lendCallLocked makes the request of k the rest of the frame at the end of buf. It is written on
+// another goroutine, so that the caller can return at any time.
+func (c *callerHalf) lendCallLocked(k *call) {
+	k.loan = c.lendLocked(k.lent)
+	k.loan.gauge = &c.lending
+	c.lending.Store(int32(len(k.lent) >> 10))
+	c.flushInBackgroundLocked()
 }

@@ -13,7 +13,7 @@ const (
 	largeFrame  = 32 << 10 // a frame of this size or more that has not arrived as a whole gets a buffer of its own
 	begunFrame  = 64       // bytes of it that have arrived before: turnAway needs the beginning of a request
 	firstLarge  = 2 * loadBuffer
-	largeGrowth = 16      // a buffer is at most this many times as large as what has arrived
+	largeGrowth = 17      // a buffer is at most this many times as large as what has arrived
 	peekRead    = 4 << 10 // read after a large frame, as the next frame may be large, too
 )
 
@@ -28,13 +28,18 @@ type largeBuffer struct {
 
 // makeLarge makes room for the frame of which the beginning has arrived, or for more of it, and
 // reports whether there is memory. By force it takes the memory anyway. The buffer grows with what
-// has arrived: a peer that only announces a large frame holds 128 KiB at most.
+// has arrived: a peer that only announces a large frame holds 128 KiB at most. The last buffer but
+// one has a seventeenth of the frame, so that less than an eighth of it is copied.
 func (rd *reader) makeLarge(force bool) bool {
 	begun, need := rd.begun(), rd.need
 	if rd.large.buf != nil {
 		need = rd.large.need
 	}
-	size := bufpool.FrameSize(min(need, max(firstLarge, largeGrowth*len(begun))))
+	size := need
+	if need > largeGrowth*len(begun) {
+		size = min(need, max(firstLarge, min(largeGrowth*len(begun), need/largeGrowth+1)))
+	}
+	size = bufpool.FrameSize(size)
 	if rd.memory != nil && size > loadBuffer {
 		more := size - rd.held
 		if force {

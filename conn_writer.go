@@ -42,6 +42,8 @@ type writer struct {
 	err      error         // why nothing can be written any more
 	room     chan struct{} // closed when buf has been taken; made by the first goroutine that waits
 	idle     chan struct{} // closed when writing ends; made by the first goroutine that waits
+	lent     *loan         // is written before buf; nil unless writing
+	repaid   chan struct{} // closed when lent has been written; made by the first goroutine that waits
 
 	// Owned by the goroutine that writes.
 	asked  bool            // atOnce is known
@@ -79,7 +81,11 @@ func (w *writer) yieldToAppendersLocked() {
 
 // drainLocked is the loop of the goroutine that writes; w.writing is set, and reset on return.
 func (w *writer) drainLocked() {
-	for len(w.buf) > 0 && w.err == nil {
+	for (len(w.buf) > 0 || w.lent != nil) && w.err == nil {
+		if w.lent != nil {
+			w.writeLentLocked()
+			continue
+		}
 		out := w.takeLocked()
 		w.mu.Unlock()
 		n, err := w.writeOut(out)
@@ -259,6 +265,7 @@ func (w *writer) failLocked(err error) {
 	w.buf = nil
 	w.releaseLocked()
 	w.nc.Close()
+	w.repayLocked()
 }
 
 func (w *writer) fail(err error) {

@@ -37,6 +37,20 @@ func (c *Client) Standbys() (conns int, looks uint64) {
 	return len(s.conns), s.looks
 }
 
+// Lending reports whether a connection of the client writes a message from the caller's memory.
+func (c *Client) Lending() bool {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	for _, h := range c.pool.hosts {
+		for _, conn := range *h.ready.Load() {
+			if conn.lending.Load() > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // AllowsAddress reports whether a server with these prefixes accepts connections from the
 // address.
 func AllowsAddress(allowed, denied []netip.Prefix, from net.Addr) bool {

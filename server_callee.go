@@ -111,10 +111,20 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 	if m.converse != nil {
 		return false, c.openStream(s, n, ctx, cd, r.Payload)
 	}
-	if c.accepted == nil || !s.inline(n) {
+	if c.accepted == nil || s.givesAway(m, cd, r.Payload) || !s.inline(n) {
 		return c.handToWorker(s, n, ctx, cd, r.Payload)
 	}
 	return c.accepted.runInline(s, ctx, cd, r.Payload)
+}
+
+// givesAway reports whether the call is handed to a worker because its job can give the buffer of
+// the request to the message.
+func (s *reading) givesAway(m *method, cd codec.Codec, payload []byte) bool {
+	if len(payload) < lendFrom || !s.large.returned || m.mode != runLearned {
+		return false
+	}
+	_, raw := cd.(codec.Raw)
+	return raw
 }
 
 // inline reports whether a call of n runs on the reader goroutine. It asks the method in each
@@ -170,6 +180,30 @@ func (c *calleeHalf) flushIfFull(s *reading) error {
 	return c.flush(s)
 }
 
+// flushLent sends what s.out ends with the head of. The reader goroutine does not wait until a
+// large reply is written.
+func (c *calleeHalf) flushLent(s *reading, lent []byte) error {
+	if s.greets {
+		head := s.out
+		s.out = nil
+		if err := c.flush(s); err != nil {
+			return err
+		}
+		s.out = head
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.run.ended = 0
+	if err := c.awaitLoanLocked(context.Background()); err != nil {
+		return err
+	}
+	c.appendLocked(s.out)
+	s.out = s.out[:0]
+	c.lendLocked(lent)
+	c.flushInBackgroundLocked()
+	return nil
+}
+
 func (c *calleeHalf) flush(s *reading) error {
 	if len(s.out) == 0 && !s.greets {
 		return nil
@@ -199,13 +233,25 @@ func (c *calleeHalf) finishDrain() {
 
 // answer sends the answer of a call and removes the call from the table in one step: between two
 // steps no call would be open, and a drain would close the connection before the answer is sent.
-func (c *calleeHalf) answer(id uint64, frame []byte) {
+// The payload of the frame may be in lent.
+func (c *calleeHalf) answer(id uint64, frame, lent []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.waitRoomLocked(context.Background())
+	if lent != nil && err == nil {
+		err = c.awaitLoanLocked(context.Background())
+	}
 	c.detached--
 	// A cancelled or lost call is no longer in the table, and its reply is not needed.
 	if c.running.Take(id) == nil || err != nil || len(frame) == 0 {
+		return
+	}
+	if lent != nil {
+		c.appendLocked(frame)
+		c.lendLocked(lent)
+		if !c.writing {
+			c.flushLocked(false)
+		}
 		return
 	}
 	if len(frame) > loadBuffer && !c.writing {

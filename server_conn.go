@@ -206,7 +206,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 			c.exited(s, word, ctx)
 		}
 	}()
-	s.run = execution{arrived: s.arrived, began: s.run.ended} // the end of the call before
+	s.run = execution{arrived: s.arrived, began: s.run.ended, lends: true} // the end of the call before
 	out := c.server.execute(ctx, cd, payload, s.out, &s.run)
 	returned = true
 	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
@@ -215,7 +215,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 		if timed.Weight > 0 {
 			ctx.method.end(&timed, s.run.end(), true)
 		}
-		c.finishDetached(ctx, out[len(s.out):])
+		c.finishDetached(ctx, out[len(s.out):], s.run.lent)
 		s.release()
 		return true, nil
 	}
@@ -225,6 +225,10 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	if timed.Weight > 0 {
 		s.now = s.run.end()
 		ctx.method.end(&timed, s.now, false)
+	}
+	if lent := s.run.lent; lent != nil {
+		s.run.lent = nil
+		return false, c.flushLent(s, lent)
 	}
 	return false, c.flushIfFull(s)
 }
@@ -246,7 +250,7 @@ var errExited = &Error{Code: Internal, Outcome: Executed, Message: "the handler 
 // goes on reading, unless one does already.
 func (c *serverConn) exited(s *reading, word uint64, ctx *callContext) {
 	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
-		c.finishDetached(ctx, appendFault(nil, ctx, errExited))
+		c.finishDetached(ctx, appendFault(nil, ctx, errExited), nil)
 		s.release()
 		return
 	}

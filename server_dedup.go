@@ -154,6 +154,7 @@ func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []b
 	b := errExited.body()
 	frame = ctx.conn.appendError(nil, ctx.id, ctx.method.flags(), &b)
 	run.began = 0 // the call may have waited for another one
+	run.lends = false
 	result = s.execute(ctx, cd, payload, out, run)
 	if k := ctx.protocolCall(); k != nil {
 		frame = k.remember()

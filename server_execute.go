@@ -36,7 +36,7 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, 
 			result = appendUnfinished(out, ctx, run.fault)
 		}
 		if run.measured {
-			s.measure(ctx, run, run.size(payload), len(result)-len(out))
+			s.measure(ctx, run, run.size(payload), len(result)-len(out)+len(run.lent))
 		}
 	}()
 	in, fault := s.decodeRequest(ctx, cd, payload, run)
@@ -58,7 +58,7 @@ func (s *Server) answerWith(ctx *callContext, cd codec.Codec, reply any, err err
 		return out
 	}
 	run.phase, run.fault = panicEncode, errExited
-	if result, run.fault = s.appendReply(ctx, cd, reply, run.room(out)); run.fault != nil {
+	if result, run.fault = s.appendReply(ctx, cd, reply, run.room(out), run); run.fault != nil {
 		return appendFault(out, ctx, run.fault)
 	}
 	return result
@@ -78,6 +78,8 @@ func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte,
 	in = ctx.method.newRequest()
 	if ctx.extras != nil && ctx.extras.packing != nil && !ctx.extras.packing.plain {
 		fault = s.decodePacked(ctx.extras.packing, cd, payload, in)
+	} else if run.job != nil && run.job.large != nil && keepPayload(cd, payload, in) {
+		run.job.large = nil // the handler has it
 	} else if err := unmarshalRequest(cd, payload, in); err != nil {
 		fault = undecodable(cd, err)
 	}
@@ -87,8 +89,9 @@ func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte,
 	return in, fault
 }
 
-// appendReply appends the frame of a reply, or returns the error that takes its place.
-func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []byte) ([]byte, *Error) {
+// appendReply appends the frame of a reply, or returns the error that takes its place. The rest of
+// the frame may be in run.lent.
+func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []byte, run *execution) ([]byte, *Error) {
 	if k := ctx.protocolCall(); k != nil {
 		k.reply = reply
 		return out, nil
@@ -96,6 +99,11 @@ func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []
 	start := len(out)
 	result := wire.AppendReplyHead(out, ctx.id, ctx.method.flags(), ctx.codec, 0, ctx.trailers())
 	head := len(result)
+	if run.lends && (ctx.extras == nil || ctx.extras.packing == nil) {
+		if lent := lendable(cd, reply); lent != nil {
+			return ctx.lendReply(result, start, lent, run)
+		}
+	}
 	result, err := cd.Append(result, reply)
 	if err != nil {
 		return nil, &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("encode the reply with %s: %v", cd.Name(), err)}
@@ -110,6 +118,17 @@ func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []
 		return nil, ctx.replyTooLong(size)
 	}
 	wire.PutLength(result[start:], uint32(size))
+	return result, nil
+}
+
+// lendReply completes the head of a reply whose payload is not copied.
+func (c *callContext) lendReply(result []byte, start int, lent []byte, run *execution) ([]byte, *Error) {
+	size := len(result) - start - wire.HeaderSize + len(lent)
+	if uint64(size) > c.conn.peer.MaxFrame {
+		return nil, c.replyTooLong(size)
+	}
+	wire.PutLength(result[start:], uint32(size))
+	run.lent = lent
 	return result, nil
 }
 

@@ -39,7 +39,7 @@ var jobs = sync.Pool{New: func() any { return new(job) }}
 // newJob returns the job of a call whose request had arrived at a time.
 func newJob(ctx *callContext, arrived mono.Time) *job {
 	j := jobs.Get().(*job)
-	j.ctx, j.run.job, j.run.arrived = ctx, j, arrived
+	j.ctx, j.run.job, j.run.arrived, j.run.lends = ctx, j, arrived, true
 	return j
 }
 
@@ -326,7 +326,7 @@ func (c *calleeHalf) begin(j *job) (call bool) {
 func (c *calleeHalf) finishJob(j *job) (next *job) {
 	ctx := j.ctx
 	if j.run.measured {
-		c.server.measure(ctx, &j.run, j.size, len(j.out))
+		c.server.measure(ctx, &j.run, j.size, len(j.out)+len(j.run.lent))
 	}
 	if j.refused == nil {
 		if m := ctx.method; m.mode == runLearned {
@@ -338,11 +338,11 @@ func (c *calleeHalf) finishJob(j *job) (next *job) {
 		}
 	}
 	j.returned = true
-	if len(j.out) > smallRequest { // until it is in the buffer of the connection
-		c.server.memory.Force(len(j.out))
-		j.held += len(j.out)
+	if n := len(j.out) + len(j.run.lent); n > smallRequest { // until the connection has it
+		c.server.memory.Force(n)
+		j.held += n
 	}
-	c.finishDetached(ctx, j.out)
+	c.finishDetached(ctx, j.out, j.run.lent)
 	if len(j.out) > loadBuffer && c.server.memory.Scarce() {
 		c.dropLarge()
 	}
@@ -352,7 +352,7 @@ func (c *calleeHalf) finishJob(j *job) (next *job) {
 
 // jobPanicked answers a call in which the user's code panicked, like finishJob.
 func (c *calleeHalf) jobPanicked(j *job, p any) (next *job) {
-	j.run.fault = c.server.panicError(j.ctx, j.run.phase, p)
+	j.run.fault, j.run.lent = c.server.panicError(j.ctx, j.run.phase, p), nil
 	j.out = appendUnfinished(nil, j.ctx, j.run.fault)
 	ended := false
 	defer func() {
@@ -379,7 +379,7 @@ func (c *calleeHalf) jobExited(j *job) {
 		c.server.measure(ctx, &j.run, j.size, 0)
 	}
 	if !j.returned {
-		c.finishDetached(ctx, appendFault(nil, ctx, errExited))
+		c.finishDetached(ctx, appendFault(nil, ctx, errExited), nil)
 	}
 }
 
@@ -387,15 +387,16 @@ func (c *callContext) expired(now mono.Time) bool { return c.deadline != 0 && no
 
 var errExpired = refusal(DeadlineExceeded, "the call's time was over before it could run")
 
-// finishDetached ends a call that did not end on the reader goroutine, and sends its answer.
-func (c *calleeHalf) finishDetached(ctx *callContext, frame []byte) {
+// finishDetached ends a call that did not end on the reader goroutine, and sends its answer. lent
+// is as for answer.
+func (c *calleeHalf) finishDetached(ctx *callContext, frame, lent []byte) {
 	ctx.finish()
 	if k := ctx.protocolCall(); k != nil {
 		defer c.release(ctx) // the protocol runs code of the user
 		k.end()
 		return
 	}
-	c.answer(ctx.id, frame)
+	c.answer(ctx.id, frame, lent)
 	c.release(ctx)
 }
 

@@ -18,6 +18,8 @@ type execution struct {
 	began   mono.Time // when the call began to run; 0: the clock was not read
 	ended   mono.Time // the end of the call, if observers asked for it; otherwise 0
 	job     *job      // of a call that runs on a worker, or nil
+	lends   bool      // a large reply of the raw codec is not copied
+	lent    []byte    // such a reply, which follows the frame's head; or nil
 	phase   panicPhase
 	choice  TraceChoice // of a call that may be measured, if an observer chooses trace contexts
 
@@ -245,7 +247,7 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 		}
 		size := 0
 		if fault == nil {
-			size = replyBytes(len(result) - len(out))
+			size = replyBytes(len(result) - len(out) + len(run.lent))
 		}
 		run.ended = s.endObserved(x, asError(fault), size)
 	}()
@@ -277,7 +279,8 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 		return out
 	}
 	phase, fault = panicEncode, errExited
-	result, fault = s.appendReply(ctx, cd, reply, run.room(out))
+	run.lends = run.lends && !reported // they get the whole frame
+	result, fault = s.appendReply(ctx, cd, reply, run.room(out), run)
 	if took := x.step(); large {
 		x.info.Encode = took
 	} else {
@@ -287,7 +290,7 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 	if fault != nil {
 		return appendObserved(out, ctx, fault, true)
 	}
-	if now := len(result)-len(out) > timedCoding; now != large {
+	if now := len(result)-len(out)+len(run.lent) > timedCoding; now != large {
 		ctx.method.largeReply.Store(now)
 	}
 	return result

@@ -3,7 +3,8 @@ package codec
 import "fmt"
 
 // Raw passes bytes through: the payload is the message. It supports only []byte, not named types
-// of it: a named type has a meaning, and is probably intended for another codec.
+// of it: a named type has a meaning, and is probably intended for another codec. Messages of
+// 512 KiB or more are written from their own memory, and read into it, where that is possible.
 type Raw struct{}
 
 // ID returns RawID.

@@ -59,6 +59,8 @@ Sections (default: all):
   observe  calls that are observed against calls that are not, at 100 and 1000 callers: with metrics; with
          metrics, traces of 1 % of the calls and of slow ones, and an admin page that is looked at; of grpc-go
          with otelgrpc; with --kitex of Kitex with obs-opentelemetry; and with --before, calls that nothing observes against those of another commit
+  large  messages of 1, 16 and 256 MiB of bytes in both directions, one call at a time, against the same bytes
+         over a bare connection; and calls of 581 bytes next to those of 16 MiB, on one connection
 
 Flags:
 `
@@ -90,7 +92,7 @@ func main() {
 	}
 	names := flag.Args()
 	if len(names) == 0 {
-		names = []string{"say", "round", "slow", "stream", "burn", "idle", "conns", "forward", "gateway", "observe", "console"}
+		names = []string{"say", "round", "slow", "stream", "burn", "idle", "conns", "forward", "gateway", "observe", "console", "large"}
 	}
 	if err := run(o, names, *asJSON, os.Stdout); err != nil {
 		log.Fatal(err)
@@ -150,6 +152,10 @@ func runProcess(role string, args []string) {
 		err = say.ServeGRPCGateway(args[0], os.Stdin, os.Stdout)
 	case "process-bare":
 		err = say.ServeBare(os.Stdin, os.Stdout)
+	case "process-large":
+		err = say.ServeLarge(os.Stdin, os.Stdout)
+	case "process-barelarge":
+		err = say.ServeBareLarge(os.Stdin, os.Stdout)
 	case "process-drain":
 		err = runDrain()
 	case "process-registry":
@@ -187,7 +193,7 @@ func runDrain() error {
 }
 
 // loads are what a process of the role process-load can do.
-var loads = map[string]func(say.Options) (say.Result, error){"calls": say.Load, "bounce": say.Bounce, "stream": say.Stream, "pour": say.Pour, "grpc": say.LoadGRPC, "json": say.LoadJSON}
+var loads = map[string]func(say.Options) (say.Result, error){"calls": say.Load, "bounce": say.Bounce, "stream": say.Stream, "pour": say.Pour, "grpc": say.LoadGRPC, "json": say.LoadJSON, "swap": say.Swap, "swapbare": say.SwapBare, "beside": say.SayBeside}
 
 func runLoad(args []string) error {
 	var o say.Options

@@ -29,6 +29,9 @@ type report struct {
 	Gateway []*passage    `json:"gateway,omitempty"`
 	Observe []*watching   `json:"observe,omitempty"`
 	Console *consoleCost  `json:"console,omitempty"`
+	Large   []*swapping   `json:"large,omitempty"`
+	// LargeBeside are small calls, and its base the same without large messages.
+	LargeBeside *comparison `json:"large_beside,omitempty"`
 }
 
 func newReport() *report {
@@ -235,6 +238,9 @@ func (r *report) print(w io.Writer) error {
 	}
 	if r.Console != nil {
 		r.Console.print(t)
+	}
+	if r.LargeBeside != nil {
+		r.printLarge(t)
 	}
 	return t.Flush()
 }

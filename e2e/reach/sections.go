@@ -10,7 +10,7 @@ import (
 )
 
 var sections = map[string]func(options, *report) error{
-	"say": measureSay, "round": measureRound, "slow": measureSlow, "stream": measureStream, "burn": measureBurn, "idle": measureIdle, "conns": measureConns, "forward": measureForward, "gateway": measureGateway, "observe": measureObserve, "console": measureConsole,
+	"say": measureSay, "round": measureRound, "slow": measureSlow, "stream": measureStream, "burn": measureBurn, "idle": measureIdle, "conns": measureConns, "forward": measureForward, "gateway": measureGateway, "observe": measureObserve, "console": measureConsole, "large": measureLarge,
 }
 
 // figures of one measurement.

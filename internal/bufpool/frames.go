@@ -40,17 +40,17 @@ type frameStore struct {
 	least     [frameClasses + 1]int // fewest free ones since the last trim
 	bytes     int                   // of all free ones
 	trimmed   mono.Time
-	handed    int       // buffers that were handed out since the last collection
+	handed    int       // buffers that were handed out since the last collection; large ones count as several
 	collected mono.Time // time of the last collection
 	frequent  int       // collections in a row that were frequent
 	reserve   []byte    // see reserveBytes
 	waiting   bool      // for the next garbage collection
 }
 
-// get returns a free buffer of a class, or nil.
-func (s *frameStore) get(class int) []byte {
+// get returns a free buffer of a class, with size bytes, or nil.
+func (s *frameStore) get(class, size int) []byte {
 	s.mu.Lock()
-	s.handed++
+	s.handed += max(1, size/(512<<10))
 	wait := !s.waiting
 	s.waiting = true
 	var b []byte
@@ -161,7 +161,8 @@ func (s *frameStore) trimLocked(class int) {
 	s.least[class] = len(s.free[class])
 }
 
-// frameClass returns the smallest class of buffers of at least n bytes, and their size.
+// frameClass returns the smallest class of buffers of at least n bytes, and their size. Buffers
+// that are not kept have a class of their own.
 func frameClass(n int) (class, size int) {
 	if n <= smallestFrame {
 		return 0, smallestFrame
@@ -169,7 +170,11 @@ func frameClass(n int) (class, size int) {
 	power := bits.Len(uint(n-1)) - 1 // n-1 is at least this power of two
 	step := 1 << power / frameSteps
 	steps := (n - 1 - 1<<power) / step
-	return (power-bits.Len(uint(smallestFrame))+1)*frameSteps + steps + 1, 1<<power + (steps+1)*step
+	class = (power-bits.Len(uint(smallestFrame))+1)*frameSteps + steps + 1
+	if class > frameClasses { // it is not kept
+		return frameClasses + 1, n
+	}
+	return class, 1<<power + (steps+1)*step
 }
 
 // FrameSize returns the length of the buffer that GetFrame returns for n bytes.
@@ -183,7 +188,7 @@ func FrameSize(n int) int {
 func GetFrame(n int) []byte {
 	class, size := frameClass(n)
 	if class <= frameClasses {
-		if b := frames.get(class); b != nil {
+		if b := frames.get(class, size); b != nil {
 			return b
 		}
 	}

@@ -35,7 +35,7 @@ func TestReserve(t *testing.T) {
 		for i := range inARow {
 			for range test.frames {
 				s.put(0, make([]byte, smallestFrame))
-				s.get(0)
+				s.get(0, smallestFrame)
 			}
 			now = now.Add(test.since)
 			want := test.take && i == inARow-1
@@ -60,7 +60,7 @@ func TestKeptFrames(t *testing.T) {
 	}
 	s.noteCollection(now.Add(time.Second))
 	for range 3 {
-		s.put(class, s.get(class))
+		s.put(class, s.get(class, smallestFrame))
 	}
 	s.noteCollection(now.Add(2*time.Second - 1))
 	if s.bytes != keptFrames {
