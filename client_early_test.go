@@ -318,7 +318,7 @@ func TestKeyWaitsForTheSettings(t *testing.T) {
 		var ran atomic.Int32
 		var sent greetings
 		c := dial(t, "a:1", sent.dial(network), anser.Conns(1), anser.Idempotent())
-		time.AfterFunc(3*time.Second, func() { countOnce(t, network, "a:1", &ran, 0) })
+		time.AfterFunc(1500*time.Millisecond, func() { countOnce(t, network, "a:1", &ran, 0) }) // before the client gives up
 		if _, err := call(context.Background(), c, "Count.Up", "", anser.IdempotencyKey("k")); err != nil || ran.Load() != 1 {
 			t.Errorf("%v; it ran %d times", err, ran.Load())
 		}
