@@ -83,10 +83,10 @@ type alias struct {
 // Handle serves the method name with h. Names have the form "Service.Method". Request and reply
 // can be of any type that one of the server's codecs handles: structs, protobuf messages, []byte.
 //
-// h owns the request that it gets. The reply must not be changed after h has returned, at no time:
-// a large one of bytes is written from where it is, which may take long. A nil reply without an
-// error is an Internal error, unless the reply type is [None]. The context ends when the caller
-// cancels, its deadline passes, its connection is lost, or h has returned.
+// h owns the request that it gets. The reply must not be changed after h has returned, even much
+// later: a large reply of bytes is written from the memory of h, which may take long. A nil reply
+// without an error is an Internal error, unless the reply type is [None]. The context ends when the
+// caller cancels, its deadline passes, its connection is lost, or h has returned.
 //
 // Handle returns an error for a type that no codec of the server can carry, such as one with a
 // field of type error or chan, and names the field. [OnlyCodecs] restricts the codecs.
