@@ -208,13 +208,12 @@ func (in *instanceView) adjustedSince(o *instanceView, service, author string, a
 
 // since adds what is different from an instance before.
 func (in *instanceView) since(o *instanceView, service string, add addChange) {
-	out := func(health string) bool { return health == model.Ejected || health == model.Down }
 	switch {
 	case in.Health == model.Ejected && o.Health != model.Ejected:
 		add(model.Eject, service, in.ID, "", "ejected by %s: %s", in.said.by, in.said.why)
 	case in.Health == model.Down && o.Health != model.Down:
 		add(model.Eject, service, in.ID, "", "%s cannot reach it", in.said.by)
-	case out(o.Health) && in.Health == model.OK && in.State == registry.Up.String():
+	case o.out() && in.Health == model.OK && in.State == registry.Up.String():
 		add(model.Returned, service, in.ID, "", "callers reach it again")
 	}
 	switch {
