@@ -18,6 +18,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
+	"github.com/anser-rpc/anser/internal/printable"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
@@ -348,5 +349,18 @@ func (c *Changes) readAudit(_ http.ResponseWriter, r *http.Request) (any, error)
 	if err != nil {
 		return nil, respond.Problem(http.StatusInternalServerError, err.Error(), "check the file with \"anser console audit\"")
 	}
+	// The file has the texts as users gave them. Characters that change the order of others would
+	// make an entry read as another one.
+	for i := range list {
+		e := &list[i]
+		plain(&e.User, &e.Remote, &e.Service, &e.Subject, &e.Text, &e.Reason)
+	}
 	return list, nil
+}
+
+// plain replaces the characters of texts that are not shown as they are.
+func plain(texts ...*string) {
+	for _, s := range texts {
+		*s = printable.Text(*s)
+	}
 }
