@@ -138,8 +138,8 @@ func (v *serviceView) since(was *serviceView, add addChange) {
 // come and go.
 const calmAfter = 10 * time.Second
 
-// limited returns how many calls per second limits refuse. Others do not run either, such as those of
-// unknown methods, without a right or at an instance that drains.
+// limited returns how many calls per second limits refuse. Others do not run either, such as those
+// of unknown methods, without a right or at an instance that drains.
 func limited(c *collect.Calls) float64 { return min(c.Refused, c.Codes[anser.ResourceExhausted]) }
 
 // refusedSince adds that limits refuse calls of a method, or no longer.

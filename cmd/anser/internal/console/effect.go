@@ -23,7 +23,7 @@ const (
 	effectSpan  = time.Hour
 	maxEffects  = 3 // of a service
 	maxGroups   = 50
-	// maxComparedCallers are the callers whose calls are compared, counted once for each service that
+	// maxComparedCallers are the callers whose calls are compared, each once for each service that
 	// they call.
 	maxComparedCallers = maxEdges
 )
@@ -175,8 +175,8 @@ func (r *recent) sum(step int64) (out tally) {
 // stepLocked is the place of a snapshot in time, by the monotonic clock.
 func (e *effects) stepLocked(s *snapshot) int64 { return int64(s.round.Time.Sub(e.began) / beforeStep) }
 
-// readNow reports whether figures were read in this round. Others were in a snapshot before, so they
-// must not be added again.
+// readNow reports whether figures were read in this round. Others were in a snapshot before, so
+// they must not be added again.
 func (s *snapshot) readNow(p *collect.Process) bool {
 	return p.Error == "" && p.Window > 0 && !p.Read.Before(s.round.Time)
 }

@@ -92,9 +92,9 @@ type series struct {
 }
 
 // Add adds the calls of a round, whose time is that of the round and whose step is the time since
-// the one before; a step of 0 is ignored. A step has its figures in each of its seconds, and in each
-// ten of them, of which nothing else is known: so the last minutes have no gaps when a viewer comes.
-// Calls of a window that is longer than the step are counted in part in the heat map.
+// the one before; a step of 0 is ignored. A step has its figures in each of its seconds, and in
+// each ten of them, of which nothing else is known: so the last minutes have no gaps when a viewer
+// comes. Calls of a window that is longer than the step are counted in part in the heat map.
 func (h *History) Add(key Key, round time.Time, step time.Duration, c *collect.Calls) {
 	if step <= 0 {
 		return
