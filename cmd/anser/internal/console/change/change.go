@@ -34,7 +34,7 @@ type Deps struct {
 	// Figures returns the present figures of the instances of a service; nil means that none are
 	// known.
 	Figures func(service string) []Figures
-	// Callers returns targets of processes that call a service and may serve their sampled calls
+	// Callers returns targets of processes that call a service and serve their sampled calls
 	// with a route.Recorder; nil means none.
 	Callers func(service string) []string
 	// Sample returns calls to a service that its callers make now, without their metadata, and the
