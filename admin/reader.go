@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -142,6 +143,9 @@ func (r *Reader) get(ctx context.Context, address, page, query string) (*http.Re
 	}
 	answer, err := client.Do(request)
 	if err != nil {
+		if of, ok := errors.AsType[*url.Error](err); ok {
+			err = of.Err // the address is said once, without what it must not show
+		}
 		return nil, fmt.Errorf("the admin page at %s does not answer: %w", named(address), err)
 	}
 	if answer.StatusCode != http.StatusOK {

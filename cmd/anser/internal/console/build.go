@@ -70,7 +70,7 @@ type methodView struct {
 	calls   collect.Calls
 	served  []collect.Served
 	read    time.Time // of the round
-	refused time.Time // when calls were last refused; zero: they are not
+	refused time.Time // when limits last refused calls; zero: they do not
 }
 
 // build makes a snapshot of a round.

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/collect"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
 	"github.com/anser-rpc/anser/registry"
 )
@@ -136,14 +138,18 @@ func (v *serviceView) since(was *serviceView, add addChange) {
 // come and go.
 const calmAfter = 10 * time.Second
 
-// refusedSince adds that calls of a method are refused, or no longer.
+// limited returns how many calls per second limits refuse. Others do not run either, such as those
+// of unknown methods, without a right or at an instance that drains.
+func limited(c *collect.Calls) float64 { return min(c.Refused, c.Codes[anser.ResourceExhausted]) }
+
+// refusedSince adds that limits refuse calls of a method, or no longer.
 func (m *methodView) refusedSince(was *methodView, add func(format string, args ...any), name string) {
 	m.refused = was.refused
-	switch calls := &m.calls; {
-	case calls.Window == 0 || was.calls.Window == 0:
-	case calls.Refused > 0:
+	switch refused := limited(&m.calls); {
+	case m.calls.Window == 0 || was.calls.Window == 0:
+	case refused > 0:
 		if was.refused.IsZero() {
-			add("limits refuse %.1f calls of %s per second", calls.Refused, name)
+			add("limits refuse %.1f calls of %s per second", refused, name)
 		}
 		m.refused = m.read
 	case !was.refused.IsZero() && m.read.Sub(was.refused) >= calmAfter:
@@ -202,13 +208,12 @@ func (in *instanceView) adjustedSince(o *instanceView, service, author string, a
 
 // since adds what is different from an instance before.
 func (in *instanceView) since(o *instanceView, service string, add addChange) {
-	out := func(health string) bool { return health == model.Ejected || health == model.Down }
 	switch {
 	case in.Health == model.Ejected && o.Health != model.Ejected:
 		add(model.Eject, service, in.ID, "", "ejected by %s: %s", in.said.by, in.said.why)
 	case in.Health == model.Down && o.Health != model.Down:
 		add(model.Eject, service, in.ID, "", "%s cannot reach it", in.said.by)
-	case out(o.Health) && in.Health == model.OK && in.State == registry.Up.String():
+	case o.out() && in.Health == model.OK && in.State == registry.Up.String():
 		add(model.Returned, service, in.ID, "", "callers reach it again")
 	}
 	switch {

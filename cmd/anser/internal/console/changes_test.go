@@ -104,8 +104,16 @@ func TestTextsOfChanges(t *testing.T) {
 func TestRefusedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 1, 1)
-		refused := uint64(0)
-		s.sim.Hook(0, simulate.Hook{Change: func(d *admin.Document) { d.Methods[0].Refused = refused }})
+		refused, unknown := uint64(0), uint64(0)
+		s.sim.Hook(0, simulate.Hook{Change: func(d *admin.Document) {
+			m := &d.Methods[0]
+			m.Refused = refused + unknown
+			for code, n := range map[anser.Code]uint64{anser.ResourceExhausted: refused, anser.Unimplemented: unknown} {
+				if n > 0 {
+					m.Codes = append(m.Codes, admin.Series{Code: code, Times: admin.Histogram{Scale: m.Codes[0].Times.Scale, Counts: []uint64{n}, Count: n}})
+				}
+			}
+		}})
 		advance(s, 3*time.Second)
 		for n := range 10 {
 			refused += uint64(n % 2 * 30)
@@ -113,6 +121,16 @@ func TestRefusedCalls(t *testing.T) {
 		}
 		expectTexts(t, s, "limit: limits refuse 30.0 calls of Items.Get per second")
 		advance(s, 15*time.Second)
-		expectTexts(t, s, "limit: limits refuse 30.0 calls of Items.Get per second", "limit: limits no longer refuse calls of Items.Get")
+		said := []string{"limit: limits refuse 30.0 calls of Items.Get per second", "limit: limits no longer refuse calls of Items.Get"}
+		expectTexts(t, s, said...)
+		// Calls that do not run for other reasons are refused by no limit.
+		for range 5 {
+			unknown += 30
+			advance(s, time.Second)
+		}
+		if m := get[model.MethodDetail](t, s, "/api/services/shop.service-000/methods/Items.Get").Method; m.Refused != 30 {
+			t.Errorf("%.1f calls per second did not run, want 30", m.Refused)
+		}
+		expectTexts(t, s, said...)
 	})
 }

@@ -162,7 +162,7 @@ func (c *Console) round(r *collect.Round) {
 		return
 	}
 	s := build(r)
-	s.record(c.history, c.current().round.Time)
+	s.record(c.history)
 	c.effects.add(s, c.current())
 	s.keepOrders(c.current())
 	c.mu.Lock()
@@ -186,8 +186,8 @@ func (c *Console) round(r *collect.Round) {
 	}
 }
 
-// record adds a snapshot to the history. last is the time of the round before.
-func (s *snapshot) record(h *history.History, last time.Time) {
+// record adds a snapshot to the history.
+func (s *snapshot) record(h *history.History) {
 	add := func(kind, a, b string, calls *collect.Calls) {
 		h.Add(history.Key{Kind: kind, A: a, B: b}, s.round.Time, s.round.Step, calls)
 	}
@@ -200,7 +200,7 @@ func (s *snapshot) record(h *history.History, last time.Time) {
 			add(history.OfMethod, name, method, &m.calls)
 		}
 		for _, in := range v.instances {
-			if p := in.process; in.fresh && p.Window > 0 && p.Read.After(last) {
+			if p := in.process; in.fresh && s.readNow(p) {
 				h.Add(history.Key{Kind: history.OfInstance, A: name, B: in.ID}, s.round.Time, max(s.round.Step, p.Window.Round(time.Second)), &in.calls)
 			}
 		}

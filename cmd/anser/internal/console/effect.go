@@ -23,6 +23,9 @@ const (
 	effectSpan  = time.Hour
 	maxEffects  = 3 // of a service
 	maxGroups   = 50
+	// maxComparedCallers are the callers whose calls are compared, each once for each service that
+	// they call.
+	maxComparedCallers = maxEdges
 )
 
 // effects compare the calls of services before and after changes of their rules. The methods are
@@ -31,12 +34,13 @@ type effects struct {
 	mu       sync.Mutex // guards the fields below
 	began    time.Time  // time of the first round
 	services map[string]*serviceEffects
+	callers  int // of all services
 }
 
 // serviceEffects is what is known about the calls of a service.
 type serviceEffects struct {
 	recent  map[string]*recent // by the ids of instances
-	callers recent             // the same calls, as their callers see them
+	callers map[string]*recent // the same calls as their callers see them, by the addresses of their pages
 	list    []*effect          // the last one last
 }
 
@@ -56,7 +60,7 @@ type effect struct {
 	seen    time.Time // of the round, with the monotonic clock
 	ended   time.Time
 	members map[string]*compared // by the ids of instances
-	callers compared
+	callers map[string]*compared // by the addresses of their pages
 }
 
 // member is what groups an instance.
@@ -75,18 +79,21 @@ type tally struct {
 	times  telemetry.Histogram
 	failed float64
 	span   time.Duration
+	window time.Duration // the longest one of a reading
 }
 
 func (t *tally) add(c *collect.Calls, window time.Duration) {
 	t.times.Add(&c.Times)
 	t.failed += c.Failed * window.Seconds()
 	t.span += window
+	t.window = max(t.window, window)
 }
 
 func (t *tally) merge(o *tally) {
 	t.times.Add(&o.times)
 	t.failed += o.failed
 	t.span += o.span
+	t.window = max(t.window, o.window)
 }
 
 // add takes a snapshot, and the changes of rules since the one before.
@@ -98,20 +105,24 @@ func (e *effects) add(s, before *snapshot) {
 	}
 	step := e.stepLocked(s)
 	called := s.called()
+	e.callers = 0
+	for _, of := range e.services {
+		e.callers += len(of.callers)
+	}
 	for name, v := range s.services {
 		of := e.services[name]
 		if v.state == nil {
 			continue
 		}
 		if of == nil {
-			of = &serviceEffects{recent: make(map[string]*recent)}
+			of = &serviceEffects{recent: make(map[string]*recent), callers: make(map[string]*recent)}
 			e.services[name] = of
 		}
 		// What is read in this round has calls from before and after the change.
 		if was := before.services[name]; was != nil && was.state != nil {
 			of.changed(s, step, v, was)
 		}
-		of.take(s, step, v, called[name], before.round.Time)
+		e.takeLocked(of, s, step, v, called[name])
 	}
 	for name := range e.services {
 		if s.services[name] == nil {
@@ -129,11 +140,13 @@ func (of *serviceEffects) changed(s *snapshot, step int64, v, was *serviceView) 
 	if n := len(of.list); n > 0 && of.list[n-1].ended.IsZero() {
 		of.list[n-1].ended = s.round.Time
 	}
-	next := &effect{seen: s.round.Time, members: make(map[string]*compared)}
+	next := &effect{seen: s.round.Time, members: make(map[string]*compared), callers: make(map[string]*compared)}
 	next.RulesChange = model.RulesChange{Version: r.Version, Former: old.Version, Time: s.system.Time, Author: r.Author, Comment: r.Comment}
-	next.callers.before = of.callers.sum(step)
 	for id, r := range of.recent {
 		next.members[id] = &compared{member: r.member, before: r.sum(step)}
+	}
+	for address, r := range of.callers {
+		next.callers[address] = &compared{before: r.sum(step)}
 	}
 	of.list = append(of.list, next)
 	of.list = slices.Delete(of.list, 0, max(len(of.list)-maxEffects, 0))
@@ -162,24 +175,44 @@ func (r *recent) sum(step int64) (out tally) {
 // stepLocked is the place of a snapshot in time, by the monotonic clock.
 func (e *effects) stepLocked(s *snapshot) int64 { return int64(s.round.Time.Sub(e.began) / beforeStep) }
 
-// called returns the calls to each service as its callers see them.
-func (s *snapshot) called() map[string]*collect.Calls {
-	out := make(map[string]*collect.Calls)
-	for key, e := range s.edges {
-		if !e.fresh {
+// readNow reports whether figures were read in this round. Others were in a snapshot before, so
+// they must not be added again.
+func (s *snapshot) readNow(p *collect.Process) bool {
+	return p.Error == "" && p.Window > 0 && !p.Read.Before(s.round.Time)
+}
+
+// callerCalls are the calls of a process to a service.
+type callerCalls struct {
+	process *collect.Process
+	calls   collect.Calls
+}
+
+// called returns the calls to each service as the callers see them that were read in this round.
+func (s *snapshot) called() map[string][]*callerCalls {
+	out := make(map[string][]*callerCalls)
+	for _, p := range s.round.Processes {
+		if p.Double || !s.readNow(p) {
 			continue
 		}
-		if out[key.to] == nil {
-			out[key.to] = new(collect.Calls)
+		for i := range p.Methods {
+			m := &p.Methods[i]
+			if m.Builtin || m.Side == "server" {
+				continue
+			}
+			name := cmp.Or(m.Service, m.Target)
+			list := out[name]
+			if len(list) == 0 || list[len(list)-1].process != p {
+				list = append(list, &callerCalls{process: p})
+				out[name] = list
+			}
+			list[len(list)-1].calls.Add(&m.Calls)
 		}
-		out[key.to].Add(&e.calls)
 	}
 	return out
 }
 
-// take takes the calls of the instances that were read since the round before, at last, and what
-// the callers say.
-func (of *serviceEffects) take(s *snapshot, step int64, v *serviceView, called *collect.Calls, last time.Time) {
+// takeLocked takes the calls of the instances and of the callers that were read in this round.
+func (e *effects) takeLocked(of *serviceEffects, s *snapshot, step int64, v *serviceView, called []*callerCalls) {
 	var now *effect
 	if n := len(of.list); n > 0 && of.list[n-1].ended.IsZero() {
 		now = of.list[n-1]
@@ -189,34 +222,55 @@ func (of *serviceEffects) take(s *snapshot, step int64, v *serviceView, called *
 		}
 	}
 	for _, in := range v.instances {
-		p := in.process
-		if !in.fresh || p.Window <= 0 || !p.Read.After(last) {
-			continue
-		}
-		r := of.recent[in.ID]
-		if r == nil {
-			r = new(recent)
-			of.recent[in.ID] = r
-		}
-		r.member = member{in.Version, in.Zone, in.Tags}
-		r.add(step, &in.calls, p.Window)
-		if now != nil && !p.Read.Add(-p.Window).Before(now.seen) {
-			c := now.members[in.ID]
-			if c == nil {
-				c = new(compared)
-				now.members[in.ID] = c
+		if p := in.process; in.fresh && s.readNow(p) {
+			r := recentOf(of.recent, in.ID)
+			r.member = member{in.Version, in.Zone, in.Tags}
+			r.add(step, &in.calls, p.Window)
+			if now != nil {
+				now.since(now.members, in.ID, r, p, &in.calls)
 			}
-			c.member = r.member
-			c.since.add(&in.calls, p.Window)
 		}
 	}
-	if called != nil && called.Window > 0 {
-		of.callers.add(step, called, called.Window)
-		if now != nil && !s.round.Time.Add(-called.Window).Before(now.seen) {
-			now.callers.since.add(called, called.Window)
+	for _, c := range called {
+		p := c.process
+		if of.callers[p.Address] == nil {
+			if e.callers >= maxComparedCallers {
+				continue
+			}
+			e.callers++
+		}
+		r := recentOf(of.callers, p.Address)
+		r.add(step, &c.calls, p.Window)
+		if now != nil {
+			now.since(now.callers, p.Address, r, p, &c.calls)
 		}
 	}
-	maps.DeleteFunc(of.recent, func(_ string, r *recent) bool { return r.last < step-2*beforeSteps })
+	for _, list := range [...]map[string]*recent{of.recent, of.callers} {
+		maps.DeleteFunc(list, func(_ string, r *recent) bool { return r.last < step-2*beforeSteps })
+	}
+}
+
+func recentOf(list map[string]*recent, key string) *recent {
+	r := list[key]
+	if r == nil {
+		r = new(recent)
+		list[key] = r
+	}
+	return r
+}
+
+// since adds the calls of a reading that has none from before the change.
+func (x *effect) since(list map[string]*compared, key string, r *recent, p *collect.Process, calls *collect.Calls) {
+	if p.Read.Add(-p.Window).Before(x.seen) {
+		return
+	}
+	c := list[key]
+	if c == nil {
+		c = new(compared)
+		list[key] = c
+	}
+	c.member = r.member
+	c.since.add(calls, p.Window)
 }
 
 // effectOf answers with what a change of the rules of a service has changed.
@@ -285,9 +339,12 @@ func (e *effects) of(s *snapshot, service string, version uint64, by string) *mo
 
 // lastMinute has the calls of the last minute in place of those since a change.
 func (of *serviceEffects) lastMinute(step int64) *effect {
-	x := &effect{members: make(map[string]*compared), callers: compared{since: of.callers.sum(step)}}
+	x := &effect{members: make(map[string]*compared), callers: make(map[string]*compared)}
 	for id, r := range of.recent {
 		x.members[id] = &compared{member: r.member, since: r.sum(step)}
+	}
+	for address, r := range of.callers {
+		x.callers[address] = &compared{since: r.sum(step)}
 	}
 	return x
 }
@@ -312,7 +369,7 @@ func (x *effect) compare(by string) *model.Effect {
 		groups[name] = append(groups[name], c)
 		all = append(all, c)
 	}
-	whole, callers := spansOf(all), []*compared{&x.callers}
+	whole, callers := spansOf(all), slices.Collect(maps.Values(x.callers))
 	for name, list := range groups {
 		out.Groups = append(out.Groups, groupOf(name, list, whole))
 	}
@@ -341,7 +398,7 @@ func (x *effect) differ(of func(id string, m *member) string) bool {
 	return false
 }
 
-// spans are the longest times that an instance was read before a change and since.
+// spans are the longest times that an instance or a caller was read before a change and since.
 type spans struct{ before, since time.Duration }
 
 func spansOf(list []*compared) (out spans) {
@@ -359,19 +416,34 @@ func groupOf(name string, list []*compared, of spans) model.EffectGroup {
 	}
 }
 
+// over returns the time over which the calls have a rate. That is the whole one also for what was
+// there for a part of it, but no calls are missed at its ends, where a reading has others as well.
+func (t *tally) over(whole time.Duration) float64 {
+	if whole-t.span <= 2*t.window {
+		return t.span.Seconds()
+	}
+	return whole.Seconds()
+}
+
 // figuresOf returns the figures of instances in a span, for a part of which some may not have been
 // there.
 func figuresOf(list []*compared, span time.Duration, of func(*compared) *tally) (out model.EffectFigures) {
 	var all tally
+	rate, failed := 0.0, 0.0
 	for _, c := range list {
-		all.merge(of(c))
-		out.Span = max(out.Span, of(c).span)
+		t := of(c)
+		if t.span <= 0 {
+			continue
+		}
+		all.merge(t)
+		rate, failed = rate+float64(t.times.Count)/t.over(span), failed+t.failed/t.over(span)
+		out.Span = max(out.Span, t.span)
 	}
 	if out.Span <= 0 {
 		return out
 	}
 	out.Known = true
-	out.Rate, out.Failed = round(float64(all.times.Count)/span.Seconds()), round(all.failed/span.Seconds())
+	out.Rate, out.Failed = round(rate), round(failed)
 	out.P50, out.P99 = all.times.Quantile(0.5), all.times.Quantile(0.99)
 	return out
 }

@@ -102,6 +102,42 @@ func TestEffectForCallers(t *testing.T) {
 	})
 }
 
+// Calls count once, however rarely processes are read and however often the console looks.
+func TestEffectWhileProcessesAreReadRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := openQuiet(t, 0.02)
+		for n := range 8 {
+			// An answer takes a moment, as real ones do.
+			q.sim.Hook(n, simulate.Hook{Change: func(*admin.Document) { time.Sleep(5 * time.Millisecond) }})
+		}
+		const service = "pay.service-001"
+		defer q.view(t, "/api/events")()
+		q.pass(2*time.Minute, true)
+		if every := get[model.System](t, q, "/api/system").Interval; every < 4*time.Second {
+			t.Fatalf("processes are read every %v", every)
+		}
+		want := get[model.ServiceDetail](t, q, "/api/services/"+service)
+		if _, err := route.Save(t.Context(), q.registry, service, 0, route.RuleSet{}, "ada", ""); err != nil {
+			t.Fatal(err)
+		}
+		for _, passed := range []time.Duration{10 * time.Second, 30 * time.Second} {
+			q.pass(passed, true)
+			e := get[model.Effects](t, q, "/api/services/"+service+"/effect").Shown
+			for name, c := range map[string]struct {
+				of   model.EffectGroup
+				rate float64
+			}{"instances": {e.Groups[0], want.Service.Rate}, "callers": {e.Callers, want.Callers[0].Rate}} {
+				if c.of.Before.Span < 50*time.Second || c.of.Before.Span > 75*time.Second || c.of.Since.Span <= 0 || c.of.Since.Span > 40*time.Second {
+					t.Errorf("%s: %v before and %v since the change", name, c.of.Before.Span, c.of.Since.Span)
+				}
+				if !near(c.of.Before.Rate, c.rate) || !near(c.of.Since.Rate, c.rate) {
+					t.Errorf("%s: %.1f calls per second before and %.1f since the change, want %.1f", name, c.of.Before.Rate, c.of.Since.Rate, c.rate)
+				}
+			}
+		}
+	})
+}
+
 // fail adds calls that have failed slowly to a document.
 func fail(d *admin.Document, passed time.Duration) {
 	n := uint64(100 * passed.Seconds())

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -77,10 +78,15 @@ func (in *instanceView) hear(status, why, by string) {
 		return
 	}
 	in.said.by, in.said.why = by, why
-	if in.fresh {
-		in.Why = model.Text(fmt.Sprintf("%s: %s", by, why))
+	text := fmt.Sprintf("%s: %s", by, cmp.Or(why, "cannot reach it"))
+	if in.process != nil && in.process.Error != "" {
+		text += "; " + in.process.Error
 	}
+	in.Why = model.Text(text)
 }
+
+// out reports whether a client cannot reach the instance, or has ejected it.
+func (in *instanceView) out() bool { return in.Health == model.Ejected || in.Health == model.Down }
 
 // digest returns a short fingerprint of fingerprints by method.
 func digest(prints map[string]string) string {

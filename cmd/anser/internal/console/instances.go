@@ -96,11 +96,12 @@ func (v *serviceView) meanP99() time.Duration {
 // look returns what an instance looks like among those of its service with an average p99.
 func (in *instanceView) look(mean time.Duration) byte {
 	unread := in.process == nil || in.process.Error == "" && in.process.Read.IsZero()
+	stale := !in.Stale.IsZero() && !unread
 	switch {
-	case !in.Stale.IsZero() && !unread:
+	case in.out() || in.Failed > 0 && !stale:
+		return model.LooksBad // callers say so now, whether its page answers or not
+	case stale:
 		return model.LooksStale
-	case in.Health == model.Ejected || in.Health == model.Down || in.Failed > 0:
-		return model.LooksBad
 	case in.State != registry.Up.String():
 		return model.LooksOut
 	case unread:

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/anser-rpc/anser/admin"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/model"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/simulate"
 	"github.com/anser-rpc/anser/registry"
@@ -118,6 +119,33 @@ func TestInstancesOfALargeSystem(t *testing.T) {
 		}
 		if list := instances(t, s, "offset=8999"); len(list) != 2 || list[0].ID != "big-5-1499" {
 			t.Errorf("the last instances are %+v", list)
+		}
+	})
+}
+
+// An instance that has ended is out for its callers and has a page that does not answer: both are
+// said, and what the callers say comes first.
+func TestInstanceThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 2, 2)
+		const ended = "pay.service-001-1"
+		s.sim.Hook(2, simulate.Hook{Serve: http.NotFoundHandler()})
+		s.sim.Hook(0, simulate.Hook{Change: func(d *admin.Document) {
+			for i := range d.Clients {
+				for j := range d.Clients[i].Instances {
+					if in := &d.Clients[i].Instances[j]; in.Key() == ended {
+						in.Status = "down"
+					}
+				}
+			}
+		}})
+		advance(s, 5*time.Second)
+		list := instances(t, s, "service=pay.service-001&look=bad")
+		if len(list) != 1 || list[0].ID != ended {
+			t.Fatalf("%+v are out, want %s", list, ended)
+		}
+		if in := list[0]; in.Health != model.Down || in.Stale.IsZero() || !strings.Contains(in.Why, "cannot reach it; the admin page at ") {
+			t.Errorf("%+v", in)
 		}
 	})
 }

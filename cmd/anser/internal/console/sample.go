@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,15 +136,22 @@ func (s *snapshot) callerOf(p *collect.Process) *model.Instance {
 	return nil
 }
 
-// CallersOf returns the instances that call a service.
-func (c *Console) CallersOf(service string) (list []model.Instance) {
+// CallersOf returns the instances that call a service and serve a method. Others need not be asked
+// for it, and would count the call as one that has failed.
+func (c *Console) CallersOf(service, method string) (list []model.Instance) {
 	s := c.current()
 	for _, p := range s.round.Processes {
-		if len(targetsOf(p, service)) > 0 && !p.Double {
+		if len(targetsOf(p, service)) > 0 && !p.Double && hasMethod(p, method) {
 			if in := s.callerOf(p); in != nil {
 				list = append(list, *in)
 			}
 		}
 	}
 	return list
+}
+
+func hasMethod(p *collect.Process, name string) bool {
+	return slices.ContainsFunc(p.Methods, func(m collect.Method) bool {
+		return m.Side == "server" && m.Name == name && len(m.Served) > 0
+	})
 }

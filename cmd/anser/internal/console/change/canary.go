@@ -210,7 +210,7 @@ func (c *Changes) readCanaries(_ http.ResponseWriter, r *http.Request) (any, err
 	}
 	out := []*canary{}
 	for _, name := range slices.Sorted(maps.Keys(l.list)) {
-		out = append(out, l.list[name])
+		out = append(out, l.list[name].shown())
 	}
 	return out, nil
 }
@@ -221,9 +221,16 @@ func (c *Changes) readCanary(_ http.ResponseWriter, r *http.Request) (any, error
 		return nil, err
 	}
 	if q := l.list[r.PathValue("service")]; q != nil {
-		return q, nil
+		return q.shown(), nil
 	}
 	return nil, &respond.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("%q never had a canary", r.PathValue("service"))}
+}
+
+// shown returns the canary as viewers see it.
+func (q *canary) shown() *canary {
+	out := *q
+	plain(&out.Reason, &out.Why, &out.By)
+	return &out
 }
 
 // planCanary begins a canary, or changes the share and the bounds of the one that runs.

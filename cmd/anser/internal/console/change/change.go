@@ -18,6 +18,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/access"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
 	"github.com/anser-rpc/anser/cmd/anser/internal/console/respond"
+	"github.com/anser-rpc/anser/internal/printable"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
@@ -33,7 +34,7 @@ type Deps struct {
 	// Figures returns the present figures of the instances of a service; nil means that none are
 	// known.
 	Figures func(service string) []Figures
-	// Callers returns targets of processes that call a service and may serve their sampled calls
+	// Callers returns targets of processes that call a service and serve their sampled calls
 	// with a route.Recorder; nil means none.
 	Callers func(service string) []string
 	// Sample returns calls to a service that its callers make now, without their metadata, and the
@@ -348,5 +349,18 @@ func (c *Changes) readAudit(_ http.ResponseWriter, r *http.Request) (any, error)
 	if err != nil {
 		return nil, respond.Problem(http.StatusInternalServerError, err.Error(), "check the file with \"anser console audit\"")
 	}
+	// The file has the texts as users gave them. Characters that change the order of others would
+	// make an entry read as another one.
+	for i := range list {
+		e := &list[i]
+		plain(&e.User, &e.Remote, &e.Service, &e.Subject, &e.Text, &e.Reason)
+	}
 	return list, nil
+}
+
+// plain replaces the characters of texts that are not shown as they are.
+func plain(texts ...*string) {
+	for _, s := range texts {
+		*s = printable.Text(*s)
+	}
 }

@@ -37,7 +37,9 @@ func rulesOf(d *route.Document) rulesDocument {
 	if err != nil {
 		text = []byte("# the rules cannot be shown: " + err.Error())
 	}
-	return rulesDocument{d.Version, string(text), d.Author, d.Time, d.Comment}
+	out := rulesDocument{d.Version, string(text), d.Author, d.Time, d.Comment}
+	plain(&out.Author, &out.Comment)
+	return out
 }
 
 // readRuleSchema answers with the JSON Schema of rules, which says what may be where in a text.

@@ -92,9 +92,9 @@ type series struct {
 }
 
 // Add adds the calls of a round, whose time is that of the round and whose step is the time since
-// the one before; a step of 0 is ignored. A step of up to [collect.Slowest] has its figures in each
-// of its seconds, and a longer one in each ten of its seconds of which nothing else is known. Calls
-// of a window that is longer than the step are counted in part in the heat map.
+// the one before; a step of 0 is ignored. A step has its figures in each of its seconds, and in
+// each ten of them, of which nothing else is known: so the last minutes have no gaps when a viewer
+// comes. Calls of a window that is longer than the step are counted in part in the heat map.
 func (h *History) Add(key Key, round time.Time, step time.Duration, c *collect.Calls) {
 	if step <= 0 {
 		return
@@ -115,12 +115,10 @@ func (h *History) Add(key Key, round time.Time, step time.Duration, c *collect.C
 	if c.Window > step {
 		share = float64(step) / float64(c.Window)
 	}
-	if step < collect.Slowest+Fine {
-		s.fine.set(at, fineCount, key.hot(), c, 1, share)
-		n := int64((step + 3*Fine/4) / Fine) // rounds every 2.5 s are 2 or 3 seconds from each other
-		for back := int64(1); back < n && at >= back; back++ {
-			s.fine.repeat(at, at-back, fineCount, n-back+1)
-		}
+	s.fine.set(at, fineCount, key.hot(), c, 1, share)
+	n := min(int64((step+3*Fine/4)/Fine), fineCount) // rounds every 2.5 s are 2 or 3 seconds from each other
+	for back := int64(1); back < n && at >= back; back++ {
+		s.fine.repeat(at, at-back, fineCount, n-back+1)
 	}
 	if slot := at / perCoarse; slot != s.slot {
 		s.slot, s.sum, s.rounds = slot, collect.Calls{}, 0

@@ -172,7 +172,7 @@ func (s *Site) build(o Options) (err error) {
 		Figures: func(service string) []change.Figures { return figures(s.console, service) },
 		Sample:  func(service string) ([]route.Sample, int) { return samples(s.console, service) },
 		Callers: func(service string) (addresses []string) {
-			for _, in := range s.console.CallersOf(service) {
+			for _, in := range s.console.CallersOf(service, route.RecentMethod) {
 				addresses = append(addresses, in.Address)
 			}
 			return addresses

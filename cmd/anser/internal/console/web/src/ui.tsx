@@ -205,8 +205,9 @@ export function Mark({ tone, children }: { tone: Tone; children: ReactNode }) {
 
 export function InstanceState({ i }: { i: Instance }) {
 	const t = useText();
-	if (i.stale) return <Mark tone="warn">{never(i.stale) ? t.neverRead : t.unknownSince(clock(i.stale))}</Mark>;
-	if (i.health === "ejected" || i.health === "down") return <Mark tone="bad">{t.health[i.health]}</Mark>;
+	const stale = i.stale ? <Mark tone="warn">{never(i.stale) ? t.neverRead : t.unknownSince(clock(i.stale))}</Mark> : null;
+	if (i.health === "ejected" || i.health === "down") return <><Mark tone="bad">{t.health[i.health]}</Mark> {stale}</>;
+	if (stale) return stale;
 	if (i.state !== "up") return <Mark tone="warn">{t.states[i.state]}</Mark>;
 	if (i.health === "unknown") return <Mark tone="dim">{t.health.unknown}</Mark>;
 	return <Mark tone="good">{t.health.ok}</Mark>;

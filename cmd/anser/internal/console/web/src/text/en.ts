@@ -130,6 +130,7 @@ const words = {
 	encode: "Encode",
 	rest: "Rest",
 	runs: "Runs",
+	runsAs: { inline: "inline", worker: "by a worker", both: "inline or by a worker" } as Record<string, string>,
 	kind: "Kind",
 	stream: "stream",
 	oneway: "oneway",

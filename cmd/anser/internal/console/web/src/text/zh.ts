@@ -128,6 +128,7 @@ export const zh: Text = {
 	encode: "编码",
 	rest: "其余",
 	runs: "运行方式",
+	runsAs: { inline: "内联", worker: "工作协程", both: "内联或工作协程" },
 	kind: "类型",
 	stream: "流",
 	oneway: "单向",

@@ -25,7 +25,6 @@ function useInstanceColumns(): Column<Instance>[] {
 		{ id: "version", title: t.version, cell: (i) => i.version ?? "", sort: (i) => i.version ?? "" },
 		{ id: "address", title: t.address, cell: (i) => i.address, sort: (i) => i.address },
 		{ id: "tags", title: t.tags, kind: "text", cell: (i) => Object.entries(i.tags ?? {}).map(([k, v]) => <code key={k} className="tag">{k}={v}</code>) },
-		{ id: "why", title: t.why, kind: "text", cell: (i) => (i.why ? <span title={i.why}>{i.why}</span> : "") },
 	];
 }
 
@@ -52,6 +51,8 @@ export function InstanceTable({ name, label, service, filter, look, chosen, serv
 	useEffect(() => {
 		if (gone) setOffset(0); // the list has become shorter
 	}, [gone]);
+	// What is wrong is next to the state, where it is in sight on a narrow page, too.
+	if (data?.instances.some((i) => i.why)) columns.splice(2, 0, { id: "why", title: t.why, kind: "text", cell: (i) => (i.why ? <span title={i.why}>{i.why}</span> : "") });
 	if (services) columns.unshift({ id: "service", title: t.service, cell: (i) => <ServiceLink name={i.service} />, sort: (i) => i.service });
 	if (operate) columns.splice(2, 0, { id: "change", ...operate });
 	if (!data) return <Wait error={error} again={again} />;

@@ -18,7 +18,7 @@ export function MethodPage({ service, method }: { service: string; method: strin
 	const columns: Column<MethodDetail["instances"][number]>[] = [{ id: "name", title: t.instance, cell: (i) => i.instance, sort: (i) => i.instance }, ...rates];
 	return (
 		<>
-			<div className="head">{title}<span className="dim">{[m.stream ? t.stream : m.oneway ? t.oneway : t.unary, m.idempotent ? t.idempotent : "", m.runs ?? ""].filter(Boolean).join(", ")}</span></div>
+			<div className="head">{title}<span className="dim">{[m.stream ? t.stream : m.oneway ? t.oneway : t.unary, m.idempotent ? t.idempotent : "", t.runsAs[m.runs ?? ""] ?? ""].filter(Boolean).join(", ")}</span></div>
 			<div className="live">
 				<Tiles list={[
 					{ name: t.callsPerSecond, value: rate(m.rate) }, { name: t.failedPerSecond, value: rate(m.failed), tone: m.failed > 0 ? "bad" : "", note: m.failed > 0 ? percent(m.failed / m.rate) : undefined },

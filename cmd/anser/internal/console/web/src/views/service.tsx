@@ -87,7 +87,7 @@ function Methods({ service, list }: { service: string; list: Method[] }) {
 		{ id: "queue", title: t.queue, kind: "n", cell: (m) => span(m.queue), sort: (m) => m.queue },
 		{ id: "handler", title: t.handler, kind: "n", cell: (m) => span(m.handle), sort: (m) => m.handle },
 		{ id: "refused", title: t.refusedPerSecond, kind: "n", cell: (m) => rate(m.refused), sort: (m) => m.refused },
-		{ id: "runs", title: t.runs, cell: (m) => m.runs ?? "" },
+		{ id: "runs", title: t.runs, cell: (m) => t.runsAs[m.runs ?? ""] ?? "" },
 		{ id: "kind", title: t.kind, cell: (m) => [m.stream ? t.stream : m.oneway ? t.oneway : t.unary, m.idempotent ? t.idempotent : ""].filter(Boolean).join(", ") },
 	];
 	return <LiveTable name="methods" label={t.methods} first="name" columns={columns} rows={list} rowKey={(m) => m.name} stateOf={(m) => String(m.failed > 0)} none={t.noMethods} />;
