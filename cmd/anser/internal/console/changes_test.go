@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,11 +105,11 @@ func TestTextsOfChanges(t *testing.T) {
 func TestRefusedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, 1, 1)
-		refused, unknown := uint64(0), uint64(0)
+		var refused, unknown atomic.Uint64
 		s.sim.Hook(0, simulate.Hook{Change: func(d *admin.Document) {
 			m := &d.Methods[0]
-			m.Refused = refused + unknown
-			for code, n := range map[anser.Code]uint64{anser.ResourceExhausted: refused, anser.Unimplemented: unknown} {
+			m.Refused = refused.Load() + unknown.Load()
+			for code, n := range map[anser.Code]uint64{anser.ResourceExhausted: refused.Load(), anser.Unimplemented: unknown.Load()} {
 				if n > 0 {
 					m.Codes = append(m.Codes, admin.Series{Code: code, Times: admin.Histogram{Scale: m.Codes[0].Times.Scale, Counts: []uint64{n}, Count: n}})
 				}
@@ -116,7 +117,7 @@ func TestRefusedCalls(t *testing.T) {
 		}})
 		advance(s, 3*time.Second)
 		for n := range 10 {
-			refused += uint64(n % 2 * 30)
+			refused.Add(uint64(n % 2 * 30))
 			advance(s, time.Second)
 		}
 		expectTexts(t, s, "limit: limits refuse 30.0 calls of Items.Get per second")
@@ -125,7 +126,7 @@ func TestRefusedCalls(t *testing.T) {
 		expectTexts(t, s, said...)
 		// Calls that do not run for other reasons are refused by no limit.
 		for range 5 {
-			unknown += 30
+			unknown.Add(30)
 			advance(s, time.Second)
 		}
 		if m := get[model.MethodDetail](t, s, "/api/services/shop.service-000/methods/Items.Get").Method; m.Refused != 30 {
