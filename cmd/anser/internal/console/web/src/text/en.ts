@@ -128,6 +128,7 @@ const words = {
 	handler: "Handler",
 	decode: "Decode",
 	encode: "Encode",
+	network: "Network and client",
 	rest: "Rest",
 	runs: "Runs",
 	runsAs: { inline: "inline", worker: "by a worker", both: "inline or by a worker" } as Record<string, string>,

@@ -126,6 +126,7 @@ export const zh: Text = {
 	handler: "处理",
 	decode: "解码",
 	encode: "编码",
+	network: "网络与客户端",
 	rest: "其余",
 	runs: "运行方式",
 	runsAs: { inline: "内联", worker: "工作协程", both: "内联或工作协程" },

@@ -63,7 +63,7 @@ function Waterfall({ list }: { list: Row[] }) {
 									<strong>{span(c.duration)}</strong>
 								</span>
 							</button>
-							{open === i ? <Detail c={c} /> : null}
+							{open === i ? <Detail row={r} /> : null}
 						</li>
 					);
 				})}
@@ -72,14 +72,14 @@ function Waterfall({ list }: { list: Row[] }) {
 	);
 }
 
-function Detail({ c }: { c: Call }) {
+function Detail({ row: { call: c, network } }: { row: Row }) {
 	const t = useText();
 	const list: [string, React.ReactNode][] = [
 		[t.ended, clock(c.time)], [t.service, c.service ? <ServiceLink name={c.service} /> : null], [t.instance, c.instance], [t.process, c.process], [t.peer, c.peer],
 		[t.picked, c.pick ? [c.pick.reason, c.pick.balancer, c.pick.route].filter(Boolean).join(", ") : null],
 		[t.requestBytes, c.request_bytes ? bytes(c.request_bytes) : null], [t.replyBytes, c.reply_bytes ? bytes(c.reply_bytes) : null],
 		...steps.map((s): [string, React.ReactNode] => [{ queue: t.queue, decode: t.decode, handle: t.handler, encode: t.encode }[s], c[s] ? span(c[s]) : null]),
-		[t.message, c.message],
+		[t.network, network === undefined ? null : span(network)], [t.message, c.message],
 	];
 	return (
 		<dl className="detail">

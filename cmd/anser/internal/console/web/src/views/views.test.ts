@@ -14,6 +14,14 @@ test("a call is below the one that it is part of", () => {
 	expect(list[0].start).toBe(Date.parse("2026-01-01T00:00:00Z"));
 });
 
+test("what a client took longer than its server is the network", () => {
+	const sent = (id: string, ms: number, more = {}) => ({ ...call(id, "", "2026-01-01T00:00:00.100Z", ms), side: "client", ...more }) as Call;
+	const [once, , again] = rows([
+		sent("once", 12), call("served", "once", "2026-01-01T00:00:00.099Z", 9), sent("again", 50, { time: "2026-01-01T00:00:01Z", attempts: [{}] }), call("last", "again", "2026-01-01T00:00:01Z", 9),
+	]);
+	expect([once.network, again.call.method, again.network]).toEqual([3e6, "again", undefined]);
+});
+
 test("a circle of calls is shown once", () => {
 	expect(rows([call("a", "b", "2026-01-01T00:00:00Z", 1), call("b", "a", "2026-01-01T00:00:00Z", 1), call("self", "self", "2026-01-01T00:00:00Z", 1)])).toHaveLength(3);
 });

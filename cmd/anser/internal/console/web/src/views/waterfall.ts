@@ -6,11 +6,12 @@ export interface Row {
 	depth: number;
 	start: number; // ms since the epoch
 	length: number; // ms
+	network?: number; // ns that a client's call took longer than the server's, if it had one attempt
 }
 
 // rows returns the calls with their depth, in the order in which they began.
 export function rows(calls: Call[]): Row[] {
-	const list = calls.map((call) => ({ call, depth: 0, start: Date.parse(call.time) + fraction(call.time) - call.duration / 1e6, length: call.duration / 1e6 }));
+	const list: Row[] = calls.map((call) => ({ call, depth: 0, start: Date.parse(call.time) + fraction(call.time) - call.duration / 1e6, length: call.duration / 1e6 }));
 	list.sort((a, b) => a.start - b.start);
 	const byID = new Map(list.filter((r) => r.call.span_id).map((r) => [r.call.span_id, r]));
 	const children = new Map<Row | null, Row[]>();
@@ -24,7 +25,9 @@ export function rows(calls: Call[]): Row[] {
 		seen.add(r);
 		r.depth = depth;
 		out.push(r);
-		for (const c of children.get(r) ?? []) visit(c, depth + 1);
+		const below = children.get(r) ?? [], served = below.filter((c) => c.call.side === "server");
+		if (r.call.side === "client" && !r.call.attempts?.length && served.length === 1) r.network = Math.max(r.call.duration - served[0].call.duration, 0);
+		for (const c of below) visit(c, depth + 1);
 	};
 	for (const r of children.get(null) ?? []) visit(r, 0);
 	for (const r of list) visit(r, 0); // of a circle, which a wrong process can make
