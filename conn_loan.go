@@ -82,19 +82,7 @@ func (w *writer) lendLocked(payload []byte) *loan {
 // awaitLoanLocked waits until no payload is lent, writing has ended, or ctx is done.
 func (w *writer) awaitLoanLocked(ctx context.Context) error {
 	for w.lent != nil && w.err == nil {
-		if w.repaid == nil {
-			w.repaid = make(chan struct{})
-		}
-		repaid := w.repaid
-		w.mu.Unlock()
-		var err error
-		select {
-		case <-repaid:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		w.mu.Lock()
-		if err != nil {
+		if err := w.waitLocked(ctx, &w.repaid); err != nil {
 			return err
 		}
 	}

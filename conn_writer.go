@@ -284,23 +284,28 @@ func (w *writer) releaseLocked() {
 // waitRoomLocked waits until buf is not over its limit, writing has ended, or ctx is done.
 func (w *writer) waitRoomLocked(ctx context.Context) error {
 	for len(w.buf) > maxBuffered && w.writing && w.err == nil {
-		if w.room == nil {
-			w.room = make(chan struct{})
-		}
-		room := w.room
-		w.mu.Unlock()
-		var err error
-		select {
-		case <-room:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		w.mu.Lock()
-		if err != nil {
+		if err := w.waitLocked(ctx, &w.room); err != nil {
 			return err
 		}
 	}
 	return w.err
+}
+
+// waitLocked waits until the channel is closed, or ctx is done, whose error it returns then. It
+// makes the channel for the first goroutine that waits. w.mu is released meanwhile.
+func (w *writer) waitLocked(ctx context.Context, on *chan struct{}) (err error) {
+	if *on == nil {
+		*on = make(chan struct{})
+	}
+	closed := *on
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	return err
 }
 
 // sendControl appends a small frame, without waiting for a peer that does not read, and makes
