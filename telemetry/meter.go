@@ -7,7 +7,7 @@
 //	s := anser.NewServer(meter.Option())
 //	c, err := anser.Dial("etcd://127.0.0.1:2379/arith", meter.Option())
 //
-// A measured call costs about 0.1 µs of processor time on each side and allocates nothing.
+// A measured call costs 0.1 to 0.2 µs of processor time on each side and allocates nothing.
 package telemetry
 
 import (
