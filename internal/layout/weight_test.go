@@ -85,29 +85,50 @@ func main() {
 }
 `
 
+// withProtocols is a server of all protocols.
+const withProtocols = `package main
+
+import (
+	"log"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/protocols"
+)
+
+func main() {
+	log.Fatal(anser.NewServer(protocols.All()).ListenAndServe("127.0.0.1:8972"))
+}
+`
+
 // The linker leaves out the methods that a program does not use, unless a function of the program
-// looks for methods by numbers, or by names that are no constants. Then it keeps all exported
-// methods of all types, which made the program above a sixth larger. Server.Register needs that,
-// and no program that does not register methods in this way must pay for it.
+// looks for methods by numbers, or by names that are no constants, as text/template does. Then it
+// keeps all exported methods of all types, which made these programs a sixth larger.
+// Server.Register needs that, and a program without it must not pay for it.
 func TestUnusedMethodsAreNotLinked(t *testing.T) {
-	dir := t.TempDir()
-	program := filepath.Join(dir, "main.go")
-	if err := os.WriteFile(program, []byte(aService), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-dumpdep", "-o", filepath.Join(dir, "program"), program)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	out, err := cmd.CombinedOutput() // what refers to what
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, out[:min(len(out), 2000)])
-	}
-	if !bytes.Contains(out, []byte("main.main -> "+core+".NewServer")) {
-		t.Fatalf("this test no longer understands the output of the linker: %s", out[:min(len(out), 2000)])
-	}
-	names := regexp.MustCompile(`\S+ <ReflectMethod>`).FindAllString(string(out), -1)
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		t.Errorf("%s looks for methods: use constant names, or keep it from programs that do not need it", name)
+	for name, source := range map[string]struct{ module, text string }{
+		"service": {".", aService}, "protocols": {"protocols", withProtocols},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			program := filepath.Join(dir, "main.go")
+			if err := os.WriteFile(program, []byte(source.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-dumpdep", "-o", filepath.Join(dir, "program"), program)
+			cmd.Dir = filepath.Join(root, source.module)
+			cmd.Env = append(os.Environ(), "GOWORK=off")
+			out, err := cmd.CombinedOutput() // what refers to what
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", cmd, err, out[:min(len(out), 2000)])
+			}
+			if !bytes.Contains(out, []byte("main.main -> "+core+".NewServer")) {
+				t.Fatalf("this test no longer understands the output of the linker: %s", out[:min(len(out), 2000)])
+			}
+			names := regexp.MustCompile(`\S+ <ReflectMethod>`).FindAllString(string(out), -1)
+			slices.Sort(names)
+			for _, name := range slices.Compact(names) {
+				t.Errorf("%s looks for methods: use constant names, or keep it from programs that do not need it", name)
+			}
+		})
 	}
 }
