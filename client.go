@@ -12,7 +12,6 @@ import (
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/msgpack"
-	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/internal/gain"
 	"github.com/anser-rpc/anser/internal/lastknown"
 	"github.com/anser-rpc/anser/internal/loglimit"
@@ -162,13 +161,13 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 
 // init prepares the parts that every client has, from the options that are set.
 func (c *Client) init() {
-	for _, cd := range append(slices.Clip(c.o.codecs), protobuf.New(), codec.Raw{}, codec.Binary{}) {
+	for _, cd := range append(slices.Clip(c.o.codecs), sharedProtobuf, codec.Raw{}, codec.Binary{}) {
 		if f, ok := cd.(codec.Fitter); ok {
 			c.codecs = append(c.codecs, fittingCodec{cd, f})
 		}
 	}
 	c.o.call.bounded = false // the timeout of the client is for calls without a deadline
-	c.plain = msgpack.New()
+	c.plain = sharedMsgpack
 	c.budget = retrybudget.New(c.o.budgetRatio, c.o.budgetRate)
 	c.startingLater = make(chan struct{}, maxStartingLater)
 	c.streams = make(map[*stream]struct{})

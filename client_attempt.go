@@ -138,22 +138,20 @@ func (k *call) connect(ctx context.Context, e *endpoint, m *clientMethod) (conn 
 		}
 		return nil, false, failure(Unavailable, NotSent, PhaseDial, nil, "there is no connection now")
 	}
-	bounded, cancel := k.bound(ctx)
-	defer cancel()
 	patient := k.settled || e.Lonely()
 	k.patient = k.pending == nil && ctx.Done() == nil // as in start
 	makes := patient && k.patient && k.mayMake(e.Host)
 	if k.mayBeEarly(e.Host) {
-		conn, started, err = e.Host.earlyConn(bounded, k, &m.methodName, patient, makes)
+		conn, started, err = e.Host.earlyConn(ctx, k, &m.methodName, patient, makes)
 	} else {
-		conn, err = e.Host.waitConn(bounded, patient, makes, nil)
+		conn, err = e.Host.waitConn(ctx, k.deadline, patient, makes, nil)
 	}
 	if err != nil {
 		noteUnreached(e, err)
 		return nil, false, err
 	}
 	if !started { // else k belongs to the connection
-		k.shrinkTimeout(bounded)
+		k.shrinkTimeout(ctx)
 		k.beginLate(mono.Now()) // the time to connect says nothing about how fast the instance answers
 	}
 	return conn, started, nil

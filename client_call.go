@@ -284,10 +284,15 @@ func wireTimeout(left time.Duration) uint64 {
 
 // bound returns a context that ends at the deadline of the call.
 func (k *call) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if k.deadline == 0 {
+	return boundBy(ctx, k.deadline)
+}
+
+// boundBy returns a context that ends at a time, unless that is 0.
+func boundBy(ctx context.Context, until mono.Time) (context.Context, context.CancelFunc) {
+	if until == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, mono.Until(k.deadline))
+	return context.WithTimeout(ctx, mono.Until(until))
 }
 
 // errWouldWait is returned for an attempt of a future that may start only without waiting.

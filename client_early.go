@@ -54,7 +54,12 @@ func (h *host) takesEarly() bool {
 func (h *host) earlyConn(ctx context.Context, k *call, m *methodName, patient, makes bool) (conn *callerHalf, started bool, err *Error) {
 	e := &earlyCall{k: k, m: m}
 	e.until, _ = ctx.Deadline()
-	conn, err = h.waitConn(ctx, patient, makes, e)
+	if k.deadline != 0 {
+		if at := time.Now().Add(mono.Until(k.deadline)); e.until.IsZero() || at.Before(e.until) {
+			e.until = at
+		}
+	}
+	conn, err = h.waitConn(ctx, k.deadline, patient, makes, e)
 	switch {
 	case err != nil && e.sent != 0:
 		k.early, err.mayHaveRun = false, true // it does not go early again

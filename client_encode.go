@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
-	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -143,7 +142,7 @@ func noCodec(in, out any) *Error {
 		if v == nil {
 			continue
 		}
-		if err := msgpack.New().Unfit(v); err != nil {
+		if err := sharedMsgpack.Unfit(v); err != nil {
 			why = fmt.Sprintf(" (MessagePack: %v)", err)
 			break
 		}

@@ -183,11 +183,12 @@ func allSaturated(list []*callerHalf) bool {
 	return true
 }
 
-// waitConn waits while a connection is being made, and starts making one unless the last failure
-// was so recent that the backoff still runs. A patient caller also waits for a late connection.
-// early is the caller's call if it may go out with the preface of the connection, or nil. With
-// makes, the caller makes the connection itself, which takes up to ConnectTimeout.
-func (h *host) waitConn(ctx context.Context, patient, makes bool, early *earlyCall) (*callerHalf, *Error) {
+// waitConn waits while a connection is being made, until ctx ends and up to the time until, unless
+// that is 0. It starts making one unless the last failure was so recent that the backoff still
+// runs. A patient caller also waits for a late connection. early is the caller's call if it may go
+// out with the preface of the connection, or nil. With makes, the caller makes the connection
+// itself, which takes up to ConnectTimeout.
+func (h *host) waitConn(ctx context.Context, until mono.Time, patient, makes bool, early *earlyCall) (*callerHalf, *Error) {
 	for {
 		h.mu.Lock()
 		h.used = true
@@ -223,13 +224,16 @@ func (h *host) waitConn(ctx context.Context, patient, makes bool, early *earlyCa
 		h.proposeLocked(early)
 		changed, lastErr := h.changed, h.lastErr
 		h.mu.Unlock()
+		waiting, cancel := boundBy(ctx, until)
 		select {
 		case <-changed:
-		case <-ctx.Done():
+			cancel()
+		case <-waiting.Done():
+			defer cancel()
 			if conn := h.leaveEarly(early); conn != nil {
 				return conn, nil
 			}
-			e := h.notYet(ctx)
+			e := h.notYet(waiting)
 			if lastErr != nil {
 				e.Message += ", and the last try failed: " + lastErr.Error()
 			}

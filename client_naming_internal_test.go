@@ -21,7 +21,7 @@ func TestSuccessorsCanBeLate(t *testing.T) {
 			t.Fatal("no successor is being made")
 		}
 		began := time.Now()
-		_, fault := h.waitConn(t.Context(), false, false, nil)
+		_, fault := h.waitConn(t.Context(), 0, false, false, nil)
 		if took := time.Since(began); fault == nil || took > time.Second {
 			t.Errorf("a caller with other instances waited for %v: %v", took, fault)
 		}

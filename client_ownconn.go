@@ -18,7 +18,7 @@ func (h *host) connForStream(ctx context.Context, patient bool) (*callerHalf, *E
 	if c := h.pickStreamConn(); c != nil {
 		return c, nil
 	}
-	return h.waitConn(ctx, patient, false, nil)
+	return h.waitConn(ctx, 0, patient, false, nil)
 }
 
 // pickStreamConn returns the connection with the fewest streams, or nil if none is ready. It makes

@@ -344,6 +344,9 @@ func (w *observers) connOpened(c ConnInfo) error {
 }
 
 func (w *observers) connClosed(c ConnInfo, err error) {
+	if len(w.all()) == 0 {
+		return
+	}
 	var end *wire.Error
 	if errors.As(err, &end) && end.Reason == wire.Normal || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, errPeerClosed) || errors.Is(err, errConnClosed) {
 		err = nil

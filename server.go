@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
-	"github.com/anser-rpc/anser/codec/msgpack"
-	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/accept"
 	"github.com/anser-rpc/anser/internal/handshakes"
@@ -116,7 +114,7 @@ func NewServer(opts ...ServerOption) *Server {
 	s.settings.Life, s.settings.KeyAge = newLife(), uint64(s.o.memory.Age.Milliseconds())
 	s.memory.SetLimit(memoryLimit(&s.o))
 	s.mistakes = s.o.mistakes
-	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
+	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, sharedJSON, sharedProtobuf, sharedMsgpack}, s.o.codecs...) {
 		s.codecs[c.ID()] = c
 	}
 	for _, c := range s.o.compressors {

@@ -88,12 +88,17 @@ func (s *reading) takeDesk() {
 	}
 }
 
-// Waits gives the desk back, and the buffer of the reader: nothing is left to be handled.
-func (s *reading) Waits() {
+// leaveDesk gives the desk back, unless replies are on it that are not written yet.
+func (s *reading) leaveDesk() {
 	if d := s.desk; d != nil && len(d.out) == 0 {
 		s.desk = nil
 		desks.Put(d)
 	}
+}
+
+// Waits gives the desk back, and the buffer of the reader: nothing is left to be handled.
+func (s *reading) Waits() {
+	s.leaveDesk()
 	s.reader.Waits()
 }
 

@@ -97,8 +97,10 @@ func (c *serverConn) finishDrain() {
 func (c *serverConn) end(s *reading, err error) {
 	err = c.setCloseReason(err)
 	c.token.Store(endedToken)
-	c.nc.SetWriteDeadline(time.Now().Add(byeBound))
-	c.flush(s)
+	if len(s.out) > 0 || s.greets {
+		c.nc.SetWriteDeadline(time.Now().Add(byeBound))
+		c.flush(s)
+	}
 	c.mu.Lock()
 	said := c.closing // CLOSE was sent already
 	c.closing = true  // no answer is sent any more
@@ -126,6 +128,7 @@ func (c *serverConn) end(s *reading, err error) {
 		c.leave(err)
 	}
 	s.release()
+	s.leaveDesk()
 	c.mu.Lock()
 	err = c.err
 	c.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"sync"
 
 	"github.com/anser-rpc/anser/internal/link"
 )
@@ -100,7 +101,10 @@ func (s *Server) HandleHTTPMux(mux *http.ServeMux, rpcPath, debugPath string) {
 	}
 }
 
-var debugPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
+// debugPage is parsed when the page is first asked for.
+var debugPage = sync.OnceValue(func() *template.Template { return template.Must(template.New("").Parse(debugText)) })
+
+const debugText = `<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><title>Services</title></head>
 <body>
@@ -114,7 +118,7 @@ var debugPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
 {{end}}{{end}}</table>
 </body>
 </html>
-`))
+`
 
 // serveDebug serves the methods and the counters.
 func (s *Server) serveDebug(w http.ResponseWriter, r *http.Request) {
@@ -149,7 +153,7 @@ func (s *Server) serveDebug(w http.ResponseWriter, r *http.Request) {
 		page.Methods = append(page.Methods, row{m, fmt.Sprintf("%s, *%s", of.argument, of.reply)})
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if err := debugPage.Execute(w, page); err != nil {
+	if err := debugPage().Execute(w, page); err != nil {
 		s.log().Debug("rpc: writing the debug page", "err", err)
 	}
 }

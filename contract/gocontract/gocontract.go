@@ -145,10 +145,14 @@ func keyOf(t reflect.Type) string {
 	return t.Kind().String()
 }
 
-// encodesItself reports whether the type decides itself what is sent of it.
+// encodesItself reports whether the type decides itself what is sent of it. The names are constants
+// since with a variable the linker keeps all exported methods of all types of the program.
 func encodesItself(t reflect.Type) bool {
-	return slices.ContainsFunc([]string{"MarshalMsg", "MarshalJSON", "MarshalText", "MarshalBinary", "ProtoReflect"}, func(name string) bool {
-		_, ok := reflect.PointerTo(t).MethodByName(name)
-		return ok
-	})
+	p := reflect.PointerTo(t)
+	_, msg := p.MethodByName("MarshalMsg")
+	_, json := p.MethodByName("MarshalJSON")
+	_, text := p.MethodByName("MarshalText")
+	_, binary := p.MethodByName("MarshalBinary")
+	_, proto := p.MethodByName("ProtoReflect")
+	return msg || json || text || binary || proto
 }

@@ -172,6 +172,33 @@ func TestWait(t *testing.T) {
 	})
 }
 
+// The view is replaced only if what can be picked has changed: nearly all changes of hosts are
+// connections that were made.
+func TestViewOfTheSameInstances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, nil)
+		n.cluster.Update(n.list(3), time.Time{})
+		first := n.cluster.View()
+		h := n.hosts["host-1:1"]
+		h.set(func() { h.reach = cluster.Reach{Ready: true, Met: true} })
+		if n.cluster.View() != first {
+			t.Error("a connection has replaced the view")
+		}
+		h.set(func() { h.reach = cluster.Reach{Failed: true, Met: true} })
+		if v := n.cluster.View(); v.Usable != 2 || v.Total != 3 {
+			t.Errorf("%d of %d instances are used without the one that was lost, want 2 of 3", v.Usable, v.Total)
+		}
+		h.set(func() { h.reach = cluster.Reach{Ready: true, Met: true} })
+		if v := n.cluster.View(); v.Usable != 3 || v.Total != 3 {
+			t.Errorf("%d of %d instances are used after its return, want 3 of 3", v.Usable, v.Total)
+		}
+		n.cluster.Update(n.list(4), time.Time{})
+		if v := n.cluster.View(); v.Usable != 4 || v.Total != 4 {
+			t.Errorf("%d of %d instances are used with a fourth, want 4 of 4", v.Usable, v.Total)
+		}
+	})
+}
+
 // A hunt finds the only host that connects among many, and says what it saw if there is none.
 func TestHunt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

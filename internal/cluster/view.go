@@ -33,19 +33,26 @@ type pickerInput struct {
 // viewOf returns a view of the endpoints in up. It reuses the picker of old if that was built from
 // equal inputs. reach holds all usable endpoints; up may be a subset of it.
 func (cl *Cluster[H, R]) viewOf(up, reach []*Endpoint[H, R], old *View[H, R]) *View[H, R] {
-	v := &View[H, R]{Usable: len(up), Total: len(cl.endpoints), byPick: make(map[*balance.Endpoint]*Endpoint[H, R], len(up))}
 	list := make([]*balance.Endpoint, 0, len(up))
 	for _, e := range up {
-		v.byPick[e.Endpoint] = e
 		list = append(list, e.Endpoint)
 	}
 	sortEndpoints(list)
+	inputs := make([]pickerInput, 0, len(list))
 	for _, e := range list {
-		v.inputs = append(v.inputs, pickerInput{e, e.Instance(), e.Warmth()})
+		inputs = append(inputs, pickerInput{e, e.Instance(), e.Warmth()})
 	}
 	// Most changes are new connections: a client with a thousand instances sees a thousand of them
 	// when it starts, and some balancers take milliseconds to build a picker for that many.
-	if old != nil && slices.Equal(old.inputs, v.inputs) {
+	same := old != nil && slices.Equal(old.inputs, inputs)
+	if same && old.Total == len(cl.endpoints) && old.trials == nil && cl.out == 0 && cl.o.Filters == nil {
+		return old // it would have nothing else
+	}
+	v := &View[H, R]{Usable: len(up), Total: len(cl.endpoints), inputs: inputs, byPick: make(map[*balance.Endpoint]*Endpoint[H, R], len(up))}
+	for _, e := range up {
+		v.byPick[e.Endpoint] = e
+	}
+	if same {
 		v.picker = old.picker
 	} else {
 		// Built for a single endpoint too: a stateful balancer may want to know which one it was.
