@@ -152,7 +152,7 @@ func (k *call) connect(ctx context.Context, e *endpoint, m *clientMethod) (conn 
 	}
 	if !started { // else k belongs to the connection
 		k.shrinkTimeout(ctx)
-		k.began = mono.Now() // the time to connect says nothing about how fast the instance answers
+		k.beginLate(mono.Now()) // the time to connect says nothing about how fast the instance answers
 	}
 	return conn, started, nil
 }
@@ -203,7 +203,7 @@ func (k *call) settle(e *endpoint, conn *callerHalf, m *clientMethod, err *Error
 	}
 	k.recordFailure(e, conn, m, err)
 	if err.Outcome == OutcomeUnknown {
-		k.sent = conn.sentTo(k.began)
+		k.sent, k.unsure = conn.sentTo(k.began), true
 	}
 	if err.Remote {
 		m.learn(k.flags)

@@ -147,6 +147,34 @@ func TestRegistryOutage(t *testing.T) {
 	})
 }
 
+// A registry whose lists shrink again and again has a line in the log each minute.
+func TestListShrinksAgainAndAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		all := []string{"a:1", "b:1", "c:1", "d:1"}
+		for _, a := range all {
+			serve(t, network.Listen(a), hello(a))
+		}
+		f, log := newFeed(), new(testlog.Buffer)
+		c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Logger(log.Logger()))
+		shrink := func() {
+			f.list(all...)
+			reach(t, c, 24)
+			f.list()
+		}
+		for range 3 {
+			shrink()
+		}
+		if n := strings.Count(log.String(), "shrank"); n != 1 {
+			t.Errorf("%d lines are logged for three lists in a minute, want 1:\n%s", n, log)
+		}
+		time.Sleep(time.Minute)
+		shrink()
+		if text := log.String(); strings.Count(text, "shrank") != 2 || !strings.Contains(text, " times=3") {
+			t.Errorf("a minute later there should be a second line, for three lists:\n%s", text)
+		}
+	})
+}
+
 // Instances of an empty list, or of one that shrank by more than half, are kept: an instance goes
 // when its own connection fails too.
 func TestListShrinksAtOnce(t *testing.T) {

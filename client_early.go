@@ -64,7 +64,8 @@ func (h *host) earlyConn(ctx context.Context, k *call, m *methodName, patient, m
 	case err != nil && e.sent != 0:
 		k.early, err.mayHaveRun = false, true // it does not go early again
 	case err == nil && e.conn != nil:
-		k.began, started = e.sent, true
+		k.beginLate(e.sent)
+		started = true
 	}
 	return conn, started, err
 }

@@ -165,13 +165,13 @@ func (c *Client) pinned(ctx context.Context, k *call, a *attempts) (*endpoint, *
 // at the same time.
 func (k *call) cloneForAttempt(of *call, n int) {
 	k.frame = append(k.frame[:0], of.frame...)
-	k.plain = append(k.plain[:0], of.plain...)
 	k.head, k.codec, k.deadline, k.compression, k.route = of.head, of.codec, of.deadline, of.compression, of.route
 	k.settled, k.mover = of.settled, nil // the concurrent attempt is at another instance
 	k.frame[attemptOffset] = uint8(n)
 	k.pick.Method, k.pick.Key, k.pick.Payload = of.pick.Method, of.pick.Key, nil
 	k.began = mono.Now()
 	if of.compression != nil {
+		k.plain = append(k.plain[:0], of.plain...)
 		k.pick.Payload = k.plain
 	} else {
 		k.pick.Payload = k.frame[k.head:]

@@ -118,12 +118,11 @@ func (c *Client) observe(ctx context.Context, x *callState, k *call, name string
 	case x.followed != nil:
 		k.began = x.followed.began
 	case x.observe == measured:
-		k.opened = k.began
 		if c.o.observers.trace == nil {
 			break
 		}
 		if !c.chooseTrace(ctx, CallKind{Method: name, Target: c.observed}, &k.chosen) {
-			k.traced = &k.chosen
+			k.traced, k.sampled = &k.chosen, k.chosen.choice.Own.Flags&1 != 0
 			break
 		}
 		f := c.lateRecord(k, name)
@@ -167,7 +166,7 @@ func (c *Client) followLate(x *callState) {
 // lateRecord returns the record of a call that has not been followed so far.
 func (c *Client) lateRecord(k *call, name string) *followedCall {
 	f := followedCalls.Get().(*followedCall)
-	f.began = k.opened
+	f.began = k.opening()
 	info := &f.by.info
 	info.Method, info.Target, info.began = name, c.observed, f.began
 	if c.o.observers.trace != nil {
@@ -182,8 +181,8 @@ func (c *Client) lateRecord(k *call, name string) *followedCall {
 func (c *Client) measure(ctx context.Context, x *callState) {
 	x.observe = observed
 	defer c.recoverObserver(x.m.name)
-	took := mono.Since(x.k.opened)
-	sampled := c.o.observers.trace != nil && x.k.chosen.choice.Own.Flags&1 != 0
+	took := mono.Since(x.k.opening())
+	sampled := c.o.observers.trace != nil && x.k.sampled
 	for i := range x.m.measures {
 		m := &x.m.measures[i]
 		if m.count(ctx, Measurement{Duration: took, Sampled: sampled}) && m.ended != nil {

@@ -122,7 +122,10 @@ func (a *attempts) next(ctx context.Context, k *call, e *endpoint, err *Error) (
 			return nil, a.final(err)
 		}
 		if a.bound != nil && !k.again {
-			k.kept, k.again = k.sent, true
+			k.kept, k.again = keptKey{}, true
+			if k.unsure {
+				k.kept = k.sent
+			}
 		}
 		if wait > 0 && !a.pause(ctx, wait, changed, v, err) {
 			if errors.Is(ctx.Err(), context.Canceled) {
@@ -141,7 +144,7 @@ func (a *attempts) prepare(ctx context.Context, k *call) {
 	if a.sent+1 >= a.o.attempts {
 		k.mover = nil // there is no attempt left
 	}
-	k.began = mono.Now()
+	k.beginLate(mono.Now())
 }
 
 // decide says whether the call may be tried again after err, and after which wait.

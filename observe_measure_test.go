@@ -30,7 +30,15 @@ func (n *notes) measured(side string, more func(m anser.Measurement) bool) anser
 			n.add(fmt.Sprintf("%s has the kind %+v", side, k))
 		}
 		return func(ctx context.Context, m anser.Measurement) bool {
-			n.add(fmt.Sprintf("%s measured %s: %v, took %v: %v, %v; %d and %d bytes, attempt %d", side, k.Method, resultOf(m.Err), m.Duration, m.Queue, m.Handle, m.RequestBytes, m.ReplyBytes, m.Attempt))
+			var err error
+			if m.Err != nil {
+				err = m.Err
+			}
+			handle := m.Duration - m.Queue
+			if !k.Server {
+				handle = 0
+			}
+			n.add(fmt.Sprintf("%s measured %s: %v, took %v: %v, %v; %d and %d bytes, attempt %d", side, k.Method, resultOf(err), m.Duration, m.Queue, handle, m.RequestBytes, m.ReplyBytes, m.Attempt))
 			return more(m)
 		}
 	}

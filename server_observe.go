@@ -118,8 +118,8 @@ func (s *Server) measure(ctx *callContext, t *execution, request, answer int) {
 		}
 	}
 	c := Measurement{
-		Duration: max(t.ended.Sub(t.arrived), 0), Queue: max(t.began.Sub(t.arrived), 0), Handle: t.ended.Sub(t.began),
-		RequestBytes: request, ReplyBytes: reply, Attempt: int(ctx.attempt), Err: asError(t.fault),
+		Duration: max(t.ended.Sub(t.arrived), 0), Queue: max(t.began.Sub(t.arrived), 0),
+		RequestBytes: request, ReplyBytes: reply, Attempt: int(ctx.attempt), Err: t.fault,
 		Sampled: s.o.observers.trace != nil && ctx.trace != nil && ctx.trace.Flags&1 != 0,
 	}
 	for i := range ctx.method.measures {
@@ -134,7 +134,7 @@ func (s *Server) tellMeasured(ctx *callContext, m *measure, c *Measurement, arri
 	x := observedCalls.Get().(*observedCall)
 	i := &x.info
 	i.Server, i.Method, i.Attempt, i.Measured, i.began = true, ctx.method.name, c.Attempt, true, arrived
-	i.Duration, i.Queue, i.Handle, i.RequestBytes, i.ReplyBytes, i.Err = c.Duration, c.Queue, c.Handle, c.RequestBytes, c.ReplyBytes, c.Err
+	i.Duration, i.Queue, i.Handle, i.RequestBytes, i.ReplyBytes, i.Err = c.Duration, c.Queue, c.Duration-c.Queue, c.RequestBytes, c.ReplyBytes, asError(c.Err)
 	if t := ctx.trace; t != nil && s.o.observers.trace != nil {
 		i.Trace = t.Trace
 		if t.parent != [8]byte{} {

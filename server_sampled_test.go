@@ -82,6 +82,9 @@ func TestSampledAllocations(t *testing.T) {
 	pass := func(next anser.Func) anser.Func { return next }
 	plain := count()
 	unsampled := count(anser.Sampled(func(string) bool { return false }, pass))
+	if raced {
+		plain++ // pools drop some objects at random, so both are averages
+	}
 	if unsampled > plain {
 		t.Errorf("%v allocations for a call that is not chosen, %v without the option", unsampled, plain)
 	}

@@ -308,7 +308,7 @@ func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 	at := p.site(s)
 	l := newOneConn(in)
 	server := &http.Server{
-		Handler: l.conn.head.handler(at.handler), MaxHeaderBytes: maxHeader, ReadHeaderTimeout: frameTime(s.ConnTimes()),
+		Handler: l.conn.handler(l.conn.head.handler(at.handler)), MaxHeaderBytes: maxHeader, ReadHeaderTimeout: frameTime(s.ConnTimes()),
 		ErrorLog:  discard,
 		ConnState: func(_ net.Conn, state http.ConnState) { l.conn.changed(state) },
 	}
@@ -316,9 +316,9 @@ func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 	server.Protocols.SetHTTP1(true)
 	cut := func() {
 		server.Close()
-		l.conn.Close() // net/http does not know of a connection that drain has spared
+		l.conn.Close()
 	}
-	h, err := host.Open(s, "HTTP/1.1", in.Peer, func() { l.conn.drain(server) }, func(why error) {
+	h, err := host.Open(s, "HTTP/1.1", in.Peer, l.conn.drain, func(why error) {
 		if errors.Is(why, anser.ErrServerClosed) {
 			go cut()
 			return

@@ -55,7 +55,7 @@ type beganConn struct {
 	head    headWatch
 	bounded atomic.Bool // it has a deadline for writing
 	busy    atomic.Bool // a request has begun, and is not answered
-	spared  atomic.Bool // Close does nothing
+	leaving atomic.Bool // the client should use another server
 	once    sync.Once
 	over    chan struct{} // closed by Close
 }
@@ -88,17 +88,34 @@ func (c *beganConn) next() {
 // linger is how long an idle connection is kept when its client should use another server.
 const linger = time.Second
 
-// drain makes the next answer the last one of the connection. net/http would close an idle
-// connection at once, also if a request is on its way, whose client could not know that it did not
-// run. Such a connection is kept for a while.
-func (c *beganConn) drain(server *http.Server) {
-	c.spared.Store(true)
-	server.SetKeepAlivesEnabled(false)
-	c.spared.Store(false)
+// drain makes the next answer the last one of the connection. net/http would close a connection
+// that is idle at once, and one that is not behind its answer, even if that did not say so and
+// another request is on its way, whose client could not know that it did not run. Such a connection
+// is kept for a while.
+func (c *beganConn) drain() {
+	c.leaving.Store(true)
+	c.closeIdle()
+}
+
+func (c *beganConn) closeIdle() {
 	time.AfterFunc(linger, func() {
 		if !c.busy.Load() {
 			c.Close()
 		}
+	})
+}
+
+// handler says in answers that they are the last ones, if so.
+func (c *beganConn) handler(next http.Handler) http.Handler {
+	last := func(w http.ResponseWriter) {
+		if c.leaving.Load() {
+			w.Header().Set("Connection", "close")
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		last(w)
+		next.ServeHTTP(w, r)
+		last(w) // if it is not written yet
 	})
 }
 
@@ -107,13 +124,13 @@ func (c *beganConn) changed(state http.ConnState) {
 	c.busy.Store(state == http.StateActive || state == http.StateHijacked)
 	if state == http.StateIdle {
 		c.next()
+		if c.leaving.Load() {
+			c.closeIdle()
+		}
 	}
 }
 
 func (c *beganConn) Close() error {
-	if c.spared.Load() {
-		return nil
-	}
 	err := c.Conn.Close()
 	c.once.Do(func() { close(c.over) })
 	return err

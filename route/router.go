@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/loglimit"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -103,6 +105,7 @@ type router struct {
 	s    *anser.RouterContext
 	plan atomic.Pointer[plan]
 
+	spoiled loglimit.Seldom // attempts to use saved rules that cannot be used
 	begun   atomic.Bool
 	begin   sync.Once
 	waiting chan struct{} // closed when the rules are known, or after a timeout
@@ -252,7 +255,9 @@ func (r *router) useSaved() {
 	}
 	d, err := Parse(data)
 	if err != nil {
-		r.s.Logger().Warn("the saved rules cannot be used", "service", r.service, "err", err)
+		if times := r.spoiled.Note(mono.Now()); times > 0 { // once a second while there is no registry
+			r.s.Logger().Warn("the saved rules cannot be used", "service", r.service, "times", times, "err", err)
+		}
 		return
 	}
 	r.s.Logger().Warn("the registry has not returned the rules: starting with the saved ones", "service", r.service, "version", d.Version)

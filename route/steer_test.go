@@ -1,14 +1,19 @@
 package route_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/testlog"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
@@ -200,6 +205,58 @@ func TestRulesOutlastTheRegistry(t *testing.T) {
 	eventually(t, "trouble", func() bool { return second.Status().Rules.Trouble != nil })
 	if st := second.Status().Rules; !st.Saved || st.Version != d.Version {
 		t.Errorf("status %+v, want the saved rules of version %d", st, d.Version)
+	}
+}
+
+// nagging is a registry that says again and again that its documents are unavailable.
+type nagging struct {
+	*registry.Memory
+	said chan struct{} // closed when it has said so
+}
+
+func (n nagging) Follow(ctx context.Context, _ string, _ func(registry.Document), trouble func(error)) error {
+	for range 3 {
+		trouble(errors.New("nobody answers"))
+	}
+	close(n.said)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Saved rules that cannot be used are a line in the log, and not one for each attempt.
+func TestSpoiltRulesAreLoggedOnce(t *testing.T) {
+	m := fleet(t)
+	d := set(t, m, `{"conditions":[{"to":{"id":"c"}}]}`)
+	dir, log := t.TempDir(), new(testlog.Buffer)
+	open := func(store registry.Store) *anser.Client {
+		c, err := anser.Dial("mem://test", anser.Logger(log.Logger()), scheme(m), anser.SnapshotDir(dir), route.Rules(route.Of(store, "test")))
+		must(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	first := open(m)
+	await(t, first, d.Version, 3)
+	first.Close()
+	spoilt := 0
+	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(data, []byte("conditions")) {
+			return err
+		}
+		spoilt++
+		return os.WriteFile(path, bytes.ReplaceAll(data, []byte("conditions"), []byte("conditiens")), 0o600)
+	}))
+	if spoilt != 1 {
+		t.Fatalf("%d files have the rules, want 1", spoilt)
+	}
+	said := make(chan struct{})
+	open(nagging{m, said})
+	<-said
+	if n := strings.Count(log.String(), "the saved rules cannot be used"); n != 1 {
+		t.Errorf("%d lines say that the saved rules cannot be used, want 1:\n%s", n, log)
 	}
 }
 

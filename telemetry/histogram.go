@@ -3,7 +3,6 @@ package telemetry
 import (
 	"iter"
 	"math"
-	"sync/atomic"
 	"time"
 )
 
@@ -159,50 +158,4 @@ func (h *Histogram) set(all []uint64, at int) {
 	if first < last {
 		h.First, h.Counts = at+first+firstIndex, append([]uint64(nil), all[first:last]...)
 	}
-}
-
-// recorder counts durations, in stripes.
-type recorder struct {
-	stripes []atomic.Pointer[counts]
-}
-
-type counts struct {
-	sum    atomic.Int64
-	counts [buckets]atomic.Uint64
-	_      [64]byte
-}
-
-func newRecorder(stripes int) *recorder { return &recorder{make([]atomic.Pointer[counts], stripes)} }
-
-// record counts a duration in a stripe, and reports whether it is one of a sample: of a bucket, the
-// first three are, and every 64th.
-func (r *recorder) record(d time.Duration, at int) (sampled bool) {
-	place := &r.stripes[at]
-	s := place.Load()
-	if s == nil {
-		place.CompareAndSwap(nil, new(counts))
-		s = place.Load()
-	}
-	s.sum.Add(int64(max(d, 0)))
-	n := s.counts[indexOf(d)-firstIndex].Add(1)
-	return n < 4 || n&63 == 0
-}
-
-// snapshot returns what was counted so far.
-func (r *recorder) snapshot() (h Histogram) {
-	var all [buckets]uint64
-	for i := range r.stripes {
-		s := r.stripes[i].Load()
-		if s == nil {
-			continue
-		}
-		h.Sum += time.Duration(s.sum.Load())
-		for j := range s.counts {
-			n := s.counts[j].Load()
-			all[j] += n
-			h.Count += n
-		}
-	}
-	h.set(all[:], 0)
-	return h
 }

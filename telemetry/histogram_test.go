@@ -3,10 +3,12 @@ package telemetry
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/anser-rpc/anser/internal/striped"
+	"github.com/anser-rpc/anser"
 )
 
 // Every duration is in the bucket whose bounds contain it.
@@ -39,11 +41,12 @@ func TestBuckets(t *testing.T) {
 
 // Quantiles are off by at most the width of a bucket.
 func TestQuantiles(t *testing.T) {
-	r := newRecorder(2)
+	var p part
+	taken := func() Histogram { return p.ok.histogram() }
 	for i := range 1000 {
-		r.record(time.Duration(i+1)*time.Microsecond, i&1)
+		p.record(anser.OK, time.Duration(i+1)*time.Microsecond)
 	}
-	h := r.snapshot()
+	h := taken()
 	if h.Count != 1000 || h.Sum != 500500*time.Microsecond || h.Mean() != 500500*time.Nanosecond {
 		t.Errorf("count %d, sum %v, mean %v", h.Count, h.Sum, h.Mean())
 	}
@@ -55,15 +58,15 @@ func TestQuantiles(t *testing.T) {
 	}
 	old := h
 	for range 10 {
-		r.record(time.Second, 0)
+		p.record(anser.OK, time.Second)
 	}
-	h = r.snapshot()
+	h = taken()
 	h.Sub(&old)
 	if h.Count != 10 || h.Sum != 10*time.Second || len(h.Counts) != 1 || h.First != -1 || h.Counts[0] != 10 {
 		t.Errorf("the difference of two snapshots is %+v", h)
 	}
 	h.Add(&old)
-	if all := r.snapshot(); h.Count != all.Count || h.Sum != all.Sum || h.First != all.First || len(h.Counts) != len(all.Counts) {
+	if all := taken(); h.Count != all.Count || h.Sum != all.Sum || h.First != all.First || len(h.Counts) != len(all.Counts) {
 		t.Errorf("adding up gives %+v, want %+v", h, all)
 	}
 	var empty Histogram
@@ -76,14 +79,62 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-func BenchmarkRecord(b *testing.B) {
-	n := striped.Stripes()
-	r := newRecorder(n)
+// Calls are counted while others are, while someone looks, and while parts are in use.
+func TestParts(t *testing.T) {
+	m := newMethod("Echo.Say")
+	m.parts = make([]part, 4)
+	for i := range 3 {
+		m.parts[i].mu.Lock()
+	}
+	m.count(anser.OK, onClient, &anser.Measurement{Duration: time.Millisecond}, 0) // takes the part that is free
+	for i := range 3 {
+		m.parts[i].mu.Unlock()
+	}
+	const callers, calls = 8, 2000
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for range calls {
+				m.count(anser.Code(i), ran, &anser.Measurement{
+					Duration: 3 * time.Millisecond, Queue: time.Millisecond, RequestBytes: 7, ReplyBytes: 11, Attempt: i & 1,
+				}, 2*time.Millisecond)
+				runtime.Gosched()
+			}
+		})
+	}
+	var last Method
+	look := func() {
+		now := m.snapshot(true, "")
+		times := now.Times()
+		if calls := times.Count - 1; now.RequestBytes != 7*calls || now.ReplyBytes != 11*calls || uint64(now.Queue/time.Millisecond) != calls || uint64(now.Handle/time.Millisecond) != 2*calls {
+			t.Errorf("%d calls were counted in some of the numbers only: %+v", calls, now)
+		}
+		if before := last.Times(); before.Count > times.Count || last.Retried > now.Retried {
+			t.Errorf("%d calls, %d retried, after %d, %d", times.Count, now.Retried, before.Count, last.Retried)
+		}
+		last = now
+	}
+	for range 200 {
+		look()
+		runtime.Gosched()
+	}
+	wg.Wait()
+	look()
+	if all := last.Times(); all.Count != callers*calls+1 || all.Sum != (3*callers*calls+1)*time.Millisecond || last.Retried != callers*calls/2 {
+		t.Errorf("%d calls in %v, %d retried; want %d", all.Count, all.Sum, last.Retried, callers*calls+1)
+	}
+	if len(last.Codes) != callers {
+		t.Errorf("there are %d codes, want %d", len(last.Codes), callers)
+	}
+}
+
+func BenchmarkCount(b *testing.B) {
+	m := newMethod("Echo.Say")
 	b.RunParallel(func(pb *testing.PB) {
-		d := time.Duration(12345)
+		c := anser.Measurement{Duration: 12345, RequestBytes: 64, ReplyBytes: 64}
 		for pb.Next() {
-			r.record(d, int(striped.Place())&(n-1))
-			d += 17
+			m.count(anser.OK, ran, &c, c.Duration-c.Queue)
+			c.Duration += 17
 		}
 	})
 }

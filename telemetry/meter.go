@@ -21,7 +21,6 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/nameplace"
-	"github.com/anser-rpc/anser/internal/striped"
 )
 
 // Option configures a [Meter].
@@ -65,9 +64,6 @@ func Messages() Option {
 // serve.
 const Other = "_OTHER"
 
-// maxStripes limits the memory of a method, of which each code has a histogram for each stripe.
-const maxStripes = 16
-
 // maxTargets is the number of targets of clients that a meter distinguishes.
 const maxTargets = 1000
 
@@ -76,7 +72,6 @@ const maxTargets = 1000
 // with its option reports the mistake.
 type Meter struct {
 	maxMethods int
-	stripes    int // of what is counted for each call
 	slowAfter  time.Duration
 	messages   bool
 
@@ -106,8 +101,7 @@ func New(opts ...Option) *Meter {
 	if err := errors.Join(errs...); err != nil {
 		panic(err)
 	}
-	m.stripes = min(striped.Stripes(), maxStripes)
-	m.server.max, m.server.stripes = m.maxMethods, m.stripes
+	m.server.max = m.maxMethods
 	m.traced.size = tracedSize
 	m.sides = make(map[any]struct{})
 	m.known.Store(new(map[string]*side))
@@ -163,39 +157,11 @@ func sidesOf[S any](m *Meter) (list []S) {
 type side struct {
 	target  string
 	max     int
-	stripes int                                     // of the sums of a method; 0 for clients
 	mu      sync.Mutex                              // held to add a method
 	methods sync.Map                                // of *method, by name
 	places  [nameplace.Count]atomic.Pointer[method] // the latest method of each place
 	count   int
 	other   atomic.Pointer[method]
-}
-
-// method has what was measured of a method.
-type method struct {
-	name     string
-	codes    [maxCodes]atomic.Pointer[series]
-	retried  atomic.Uint64
-	refused  atomic.Uint64
-	replayed atomic.Uint64
-	sums     []sums // stripes, of a method of servers
-	slowest  slowest
-}
-
-// sums are of the calls that a server ran.
-type sums struct {
-	requests, replies             atomic.Uint64 // bytes
-	queue, decode, handle, encode atomic.Int64  // nanoseconds
-	_                             [16]byte
-}
-
-// maxCodes is the number of codes that are distinguished; all others count as the last.
-const maxCodes = 32
-
-// series has the durations of the calls of a method that ended with a code.
-type series struct {
-	times    *recorder
-	exemplar atomic.Pointer[Exemplar]
 }
 
 // Exemplar is a call of a histogram whose trace is recorded.
@@ -259,12 +225,12 @@ func (s *side) method(name string) *method {
 		return m.(*method)
 	}
 	if name != Other && s.count < s.max {
-		m := &method{name: name, sums: make([]sums, s.stripes)}
+		m := newMethod(name)
 		s.methods.Store(name, m)
 		s.count++
 		return m
 	}
-	s.other.CompareAndSwap(nil, &method{name: Other, sums: make([]sums, s.stripes)})
+	s.other.CompareAndSwap(nil, newMethod(Other))
 	return s.other.Load()
 }
 
@@ -279,16 +245,6 @@ func (s *side) each(f func(m *method)) {
 	}
 }
 
-// with returns the series of a code.
-func (m *method) with(code anser.Code, stripes int) *series {
-	place := &m.codes[min(int(code), maxCodes-1)]
-	if s := place.Load(); s != nil {
-		return s
-	}
-	place.CompareAndSwap(nil, &series{times: newRecorder(stripes)})
-	return place.Load()
-}
-
 // measure returns what counts the calls of a method. A method is known from its first call on.
 func (m *Meter) measure(k anser.CallKind) func(context.Context, anser.Measurement) bool {
 	var known atomic.Pointer[method]
@@ -298,33 +254,20 @@ func (m *Meter) measure(k anser.CallKind) func(context.Context, anser.Measuremen
 			of = m.sideOf(k.Server, k.Target).method(k.Method)
 			known.Store(of)
 		}
-		return m.measured(ctx, of, k.Server, &c)
+		code, at := anser.OK, where(k.Server, false)
+		if c.Err != nil {
+			code, at = c.Err.Code, where(k.Server, c.Err.Outcome == anser.Refused)
+		}
+		sampled := of.count(code, at, &c, c.Duration-c.Queue)
+		worst, slow := of.slowest.beats(c.Duration), m.isSlow(c.Duration)
+		if sampled || worst || slow {
+			of.example(ctx, code, nil, c.Duration)
+		}
+		return code != anser.OK || worst || slow || m.taps.Load() != nil
 	}
-}
-
-// measured counts a call, and reports whether a record of it may be wanted.
-func (m *Meter) measured(ctx context.Context, of *method, server bool, c *anser.Measurement) bool {
-	_, worst, slow := m.count(ctx, anser.Trace{}, of, server, true, c)
-	return c.Err != nil || worst || slow || m.taps.Load() != nil
-}
-
-// count counts a call in a stripe, and reports whether it is the slowest of its method, and whether
-// it is a slow one, which only timed calls can be. own is the trace context of the call, if known.
-func (m *Meter) count(ctx context.Context, own anser.Trace, of *method, server, timed bool, c *anser.Measurement) (at int, worst, slow bool) {
-	s, at := of.with(codeOf(c.Err), m.stripes), m.place()
-	first := s.times.record(c.Duration, at)
-	of.count(server, c, at)
-	worst, slow = of.slowest.beats(c.Duration), timed && m.isSlow(c.Duration)
-	if first || worst || slow {
-		s.example(ctx, own, c.Duration)
-	}
-	return at, worst, slow
 }
 
 func (m *Meter) isSlow(d time.Duration) bool { return m.slowAfter > 0 && d >= m.slowAfter }
-
-// place returns the stripe of this processor.
-func (m *Meter) place() int { return int(striped.Place()) & (m.stripes - 1) }
 
 func codeOf(err error) anser.Code {
 	if err == nil {
@@ -333,14 +276,20 @@ func codeOf(err error) anser.Code {
 	return anser.CodeOf(err)
 }
 
-// example keeps a call as the exemplar if its trace is recorded. Without an observer that chooses
-// trace contexts, that of the call is the one of its context.
-func (s *series) example(ctx context.Context, own anser.Trace, took time.Duration) {
-	if own.TraceID == [16]byte{} {
-		own, _ = anser.TraceFrom(ctx)
+// example keeps a call as the exemplar of its code if its trace is recorded. Without an observer
+// that chooses trace contexts, that of the call, own, is the one of its context.
+//
+//go:noinline
+func (m *method) example(ctx context.Context, code anser.Code, own *anser.Trace, took time.Duration) {
+	var t anser.Trace
+	if own != nil {
+		t = *own
 	}
-	if own.Flags&1 != 0 {
-		s.exemplar.Store(&Exemplar{own.TraceID, own.SpanID, took, time.Now()})
+	if t.TraceID == [16]byte{} {
+		t, _ = anser.TraceFrom(ctx)
+	}
+	if t.Flags&1 != 0 {
+		m.exemplars[placeOf(code)].Store(&Exemplar{t.TraceID, t.SpanID, took, time.Now()})
 	}
 }
 
@@ -351,14 +300,20 @@ func (m *Meter) ended(ctx context.Context, c *anser.CallInfo) {
 		m.endMeasured(ctx, of, c)
 		return
 	}
-	at, worst, slow := m.count(ctx, c.Trace, of, c.Server, !c.Stream, &anser.Measurement{
-		Duration: c.Duration, Queue: c.Queue, Handle: c.Handle, RequestBytes: c.RequestBytes, ReplyBytes: c.ReplyBytes, Attempt: c.Attempt, Err: c.Err,
-	})
-	if c.Server && !isRefused(c.Err) {
-		of.countRest(c, at)
+	code := codeOf(c.Err)
+	refused := c.Err != nil && anser.OutcomeOf(c.Err) == anser.Refused
+	sampled := of.count(code, where(c.Server, refused), &anser.Measurement{
+		Duration: c.Duration, Queue: c.Queue, RequestBytes: c.RequestBytes, ReplyBytes: c.ReplyBytes, Attempt: c.Attempt,
+	}, c.Handle)
+	worst, slow := of.slowest.beats(c.Duration), !c.Stream && m.isSlow(c.Duration)
+	if sampled || worst || slow {
+		of.example(ctx, code, &c.Trace, c.Duration)
+	}
+	if c.Server && !refused {
+		of.countRest(c)
 	}
 	if c.Err != nil || worst || slow || c.Trace.Flags&1 != 0 || m.taps.Load() != nil {
-		m.keep(ctx, c, codeOf(c.Err), of, worst, slow)
+		m.keep(ctx, c, code, of, worst, slow)
 	}
 }
 
@@ -367,42 +322,7 @@ func (m *Meter) endMeasured(ctx context.Context, of *method, c *anser.CallInfo) 
 	code := codeOf(c.Err)
 	worst, slow := of.slowest.isWorst(c.Duration), m.isSlow(c.Duration)
 	if worst || slow || c.Err != nil {
-		of.with(code, m.stripes).example(ctx, c.Trace, c.Duration)
+		of.example(ctx, code, &c.Trace, c.Duration)
 	}
 	m.keep(ctx, c, code, of, worst, slow)
-}
-
-// countRest adds up what only calls have that were followed and ran on a server.
-func (m *method) countRest(c *anser.CallInfo, at int) {
-	if c.Replayed {
-		m.replayed.Add(1)
-	}
-	if c.Decode != 0 || c.Encode != 0 {
-		s := &m.sums[at]
-		s.decode.Add(int64(c.Decode))
-		s.encode.Add(int64(c.Encode))
-	}
-}
-
-func isRefused(err error) bool { return err != nil && anser.OutcomeOf(err) == anser.Refused }
-
-// count adds up what is not in the histogram, in a stripe.
-func (m *method) count(server bool, c *anser.Measurement, at int) {
-	if c.Attempt > 0 {
-		m.retried.Add(1)
-	}
-	if !server {
-		return
-	}
-	if isRefused(c.Err) {
-		m.refused.Add(1)
-		return
-	}
-	s := &m.sums[at]
-	s.requests.Add(uint64(max(c.RequestBytes, 0)))
-	if c.ReplyBytes > 0 {
-		s.replies.Add(uint64(c.ReplyBytes))
-	}
-	s.queue.Add(int64(c.Queue))
-	s.handle.Add(int64(c.Handle))
 }

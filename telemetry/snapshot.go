@@ -85,29 +85,6 @@ func (m *Meter) Snapshot() Snapshot {
 	return s
 }
 
-func (m *method) snapshot(server bool, target string) Method {
-	out := Method{
-		Server: server, Target: target, Name: m.name,
-		Retried: m.retried.Load(), Refused: m.refused.Load(), Replayed: m.replayed.Load(),
-		Slowest: m.slowest.latest(),
-	}
-	for i := range m.sums {
-		s := &m.sums[i]
-		out.RequestBytes += s.requests.Load()
-		out.ReplyBytes += s.replies.Load()
-		out.Queue += time.Duration(s.queue.Load())
-		out.Decode += time.Duration(s.decode.Load())
-		out.Handle += time.Duration(s.handle.Load())
-		out.Encode += time.Duration(s.encode.Load())
-	}
-	for code := range m.codes {
-		if s := m.codes[code].Load(); s != nil {
-			out.Codes = append(out.Codes, Series{anser.Code(code), s.times.snapshot(), s.exemplar.Load()})
-		}
-	}
-	return out
-}
-
 // Failures returns the latest calls that failed, the last one first, and how many were left out
 // because there were more than 500 in a second. The records are shared: do not change them.
 func (m *Meter) Failures() (calls []*Call, skipped uint64) {

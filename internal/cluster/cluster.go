@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/loglimit"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/registry"
 )
@@ -26,9 +27,10 @@ type Cluster[H Host, R comparable] struct {
 	kick    chan struct{} // wakes the health goroutine
 	// time until which calls wait only briefly for a connection, because an instance was late
 	wary   mono.Atomic
-	met    atomic.Bool  // an instance was connected at least once
-	queued atomic.Int32 // rebuilds requested since the running one began, including that one
-	others Method[H, R] // under which methods are counted that are not kept
+	met    atomic.Bool     // an instance was connected at least once
+	queued atomic.Int32    // rebuilds requested since the running one began, including that one
+	others Method[H, R]    // under which methods are counted that are not kept
+	shrank loglimit.Seldom // lists that made instances be held
 
 	done chan struct{}  // closed with the cluster
 	wg   sync.WaitGroup // goroutines, which end with done
@@ -123,12 +125,16 @@ func (cl *Cluster[H, R]) applyLocked(list []registry.Instance, fresh bool) {
 		peak = cl.peakLocked(there)
 	}
 	hold := missing > 0 && (2*(before-missing) < before || 2*there < peak)
+	newly := 0 // instances that are held from now on
 	for key, e := range cl.endpoints {
 		switch {
 		case next[key] == e:
 		case next[key] != nil: // the instance moved to another address
 			cl.retireLocked(e)
 		case (hold || e.gone) && !withdrawn(list, key) && !e.Host.Reach().Down():
+			if !e.gone {
+				newly++
+			}
 			e.gone = true
 			next[key] = e
 		default:
@@ -141,9 +147,11 @@ func (cl *Cluster[H, R]) applyLocked(list []registry.Instance, fresh bool) {
 			held++
 		}
 	}
-	if hold && before > 1 && held > 0 {
-		cl.o.Log.Warn("the registry's list shrank by more than half at once: instances are kept until their connections fail",
-			"before", before, "missing", missing, "held", held)
+	if before > 1 && newly > 0 {
+		if times := cl.shrank.Note(mono.Now()); times > 0 {
+			cl.o.Log.Warn("the registry's list shrank by more than half at once: instances are kept until their connections fail",
+				"before", before, "missing", missing, "held", held, "times", times)
+		}
 	}
 	cl.endpoints = next
 	cl.rebuildLocked()

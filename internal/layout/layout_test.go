@@ -53,7 +53,7 @@ var rules = []rule{
 	{packages: "internal/test/**", may: []string{"**"}},
 	{packages: "internal/wirepeer", may: []string{"wire"}},
 	{packages: "internal/lastknown", may: []string{"registry"}},                                           // it saves instances
-	{packages: "internal/cluster", may: []string{"balance", "registry", "internal/mono"}, standard: true}, // not the root package: it knows no calls
+	{packages: "internal/cluster", may: []string{"balance", "registry", "internal/loglimit", "internal/mono"}, standard: true}, // not the root package: it knows no calls
 	{packages: "internal/benchpb", may: []string{"codec/protobuf/pbrt"}},                                  // its messages have generated code
 	{packages: "internal/conformance", may: []string{"codec/protobuf", "codec/protobuf/pbrt"}},
 	{packages: "internal/rawjson", may: []string{"codec"}},

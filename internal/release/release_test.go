@@ -149,11 +149,26 @@ func TestVersionsThatAreNone(t *testing.T) {
 // workingTree returns a commit with the working tree's changes to tracked files.
 func workingTree(t *testing.T) string {
 	t.Helper()
-	cmd := exec.Command("git", "-c", "user.name=test", "-c", "user.email=test@localhost", "stash", "create")
-	cmd.Dir = repo
-	out, err := cmd.Output()
+	// The command locks the index, which others may do at the same time.
+	index, err := exec.Command("git", "-C", repo, "rev-parse", "--path-format=absolute", "--git-path", "index").Output()
 	if err != nil {
 		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "index")
+	data, err := os.ReadFile(strings.TrimSpace(string(index)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(copied, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("git", "-C", repo, "-c", "user.name=test", "-c", "user.email=test@localhost", "stash", "create")
+	cmd.Env = append(os.Environ(), "GIT_INDEX_FILE="+copied)
+	var why bytes.Buffer
+	cmd.Stderr = &why
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("git stash create: %v: %s", err, &why)
 	}
 	if commit := strings.TrimSpace(string(out)); commit != "" {
 		return commit

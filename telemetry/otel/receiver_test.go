@@ -247,6 +247,7 @@ func newSides(t *testing.T, e *export, opts ...anser.DialOption) *sides {
 			}
 		case "late":
 			<-release
+			<-ctx.Done() // its time began later than the client's
 			return nil, ctx.Err()
 		case "slow":
 			time.Sleep(60 * time.Millisecond)
