@@ -147,7 +147,7 @@ func (c *callerHalf) start(ctx context.Context, k *call, m *methodName) *Error {
 	c.appended += uint64(len(k.frame))
 	switch {
 	case k.lent != nil:
-		c.lendCallLocked(k)
+		c.lendCallLocked(at, k)
 	case c.reserved && len(c.buf) >= fullWrite && k.stream == nil && k.pending == nil && c.socket != nil:
 		c.reserved = false // so writeBehind does nothing
 		c.writeLocked(ctx, k)
@@ -240,6 +240,13 @@ func (c *callerHalf) cancelLocked(k *call, over bool, now mono.Time) {
 		}
 	}
 	c.giveUpLocked(k.id, now, until)
+}
+
+// isOpen reports whether an answer to the call is due.
+func (c *callerHalf) isOpen(id uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open.Get(id) != nil
 }
 
 // ifOpen runs f if k has not ended, and k cannot end meanwhile: k.frame is as it was sent.

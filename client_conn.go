@@ -28,6 +28,8 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 	switch h.Type {
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
 		return c.streamFrame(h, body)
+	case wire.TypePart:
+		return c.part(h, body)
 	case wire.TypeMethod, wire.TypeRequest, wire.TypeCancel:
 		return c.called(h, body)
 	}

@@ -79,7 +79,7 @@ func (h *host) tryConnect(ctx context.Context, until time.Time, own bool) (*clie
 	settings.MaxFrame = uint64(h.maxMessage) + frameOverhead
 	settings.MaxStreams = 0
 	settings.StreamWindow, settings.ConnWindow = uint64(h.streamWindow), uint64(h.connWindow)
-	settings.Features = offerChecksums(h.checksums)
+	settings.Features = wire.FeatureParts | offerChecksums(h.checksums)
 	if h.handlers != nil {
 		settings.Session = h.session
 		h.handlers.settle(&settings)
@@ -99,6 +99,7 @@ func (h *host) tryConnect(ctx context.Context, until time.Time, own bool) (*clie
 		nc.Close()
 		return nil, h.handshakeError(err)
 	}
+	c.splits = c.peer.Features&wire.FeatureParts != 0
 	checksums, err := negotiateChecksums(h.checksums, &c.peer, "client", "server")
 	if checksums {
 		h.waitFromNowOn()

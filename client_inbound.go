@@ -22,7 +22,8 @@ type callHandler interface {
 
 // inboundCalls takes the calls of a server to its client on one connection.
 type inboundCalls interface {
-	// called handles METHOD, REQUEST and CANCEL. It runs on the reader goroutine and does not wait.
+	// called handles METHOD, REQUEST and CANCEL, and the header of the first PART of a REQUEST. It
+	// runs on the reader goroutine and does not wait.
 	called(h wire.Header, body []byte) error
 	// busyLocked reports whether calls run. The lock of the connection is held.
 	busyLocked() bool
@@ -30,7 +31,8 @@ type inboundCalls interface {
 	end()
 }
 
-// called handles METHOD, REQUEST and CANCEL of a server.
+// called handles METHOD, REQUEST and CANCEL of a server, and the header of the first PART of a
+// REQUEST.
 func (c *clientConn) called(h wire.Header, body []byte) error {
 	handler := c.host.handlers
 	if handler == nil {
@@ -45,7 +47,30 @@ func (c *clientConn) called(h wire.Header, body []byte) error {
 		c.inbound.Store(in)
 	}
 	c.pings = pingLimit{}
+	if p := c.role.reader.parts; p != nil && h.Type == wire.TypeCancel && h.ID == p.Head.ID {
+		c.role.reader.dropParts()
+	}
 	return (*in).called(h, body)
+}
+
+// part handles a PART frame of a server.
+func (c *clientConn) part(h wire.Header, body []byte) error {
+	rd := c.role.reader
+	if p := rd.parts; p != nil {
+		err := rd.takePart(h, body)
+		if err == nil && len(body) == 0 && p.Head.Type == wire.TypeReply && c.isOpen(h.ID) {
+			err = wire.Errorf(wire.BadFrame, "the REPLY to the call %d ends early, and the call was not cancelled", h.ID)
+		}
+		return err
+	}
+	begun, err := rd.firstPart(h, body)
+	if err == nil && begun.Head.Type == wire.TypeRequest {
+		err = c.called(h, nil)
+	}
+	if err != nil {
+		return err
+	}
+	return rd.beginParts(begun, body)
 }
 
 // servesLocked reports whether calls of the server run on this side of the connection.

@@ -237,7 +237,7 @@ func (c *clientConn) handleRead() (alone bool, err error) {
 					return false, err
 				}
 			}
-			r.batch[r.n] = arrived{id: h.ID, kind: h.Type, flags: h.Flags, large: r.reader.large.returned, body: body}
+			r.batch[r.n] = arrived{id: h.ID, kind: h.Type, flags: h.Flags, large: r.reader.isLarge(), body: body}
 			r.n++
 			continue
 		}

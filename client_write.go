@@ -154,10 +154,10 @@ func (c *callerHalf) awaitTurnLocked(ctx context.Context, k *call) *Error {
 	return nil
 }
 
-// lendCallLocked makes the request of k the rest of the frame at the end of buf. It is written on
-// another goroutine, so that the caller can return at any time.
-func (c *callerHalf) lendCallLocked(k *call) {
-	k.loan = c.lendLocked(k.lent)
+// lendCallLocked makes the request of k the rest of the frame at the end of buf, which begins at a
+// position. It is written on another goroutine, so that the caller can return at any time.
+func (c *callerHalf) lendCallLocked(head int, k *call) {
+	k.loan = c.lendLocked(head, k.lent)
 	k.loan.gauge = &c.lending
 	c.lending.Store(int32(len(k.lent) >> 10))
 	c.flushInBackgroundLocked()

@@ -76,8 +76,11 @@ const idOffset = 8
 
 const attemptOffset = wire.HeaderSize + 6
 
-// flagsOffset is the offset of the flags in a frame.
-const flagsOffset = 5
+// The offsets of the type and the flags in a frame.
+const (
+	typeOffset  = 4
+	flagsOffset = 5
+)
 
 const requestCompressionOffset = wire.HeaderSize + 5
 

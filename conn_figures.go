@@ -15,7 +15,7 @@ type connFigures struct {
 }
 
 func (c *conn) figuresLocked(now mono.Time) connFigures {
-	f := connFigures{sent: c.handed, received: uint64(c.progress.received.Load()), waiting: len(c.buf), credit: c.streams.credit}
+	f := connFigures{sent: c.handed + c.beside, received: uint64(c.progress.received.Load()), waiting: len(c.buf), credit: c.streams.credit}
 	if last := c.progress.lastRead.Load(); last != 0 {
 		f.quiet = max(now.Sub(last), 0)
 	}

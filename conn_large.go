@@ -23,7 +23,10 @@ type largeBuffer struct {
 	buf      []byte // from bufpool.GetFrame, or nil
 	n        int    // bytes that have arrived
 	need     int    // bytes of the frame
+	held     int    // bytes of buf that the server's memory counts
+	parted   bool   // the frame came in PARTs
 	returned bool   // next has returned the frame: the buffer is free at the next fill
+	passed   bool   // next has returned another frame since
 }
 
 // makeLarge makes room for the frame of which the beginning has arrived, or for more of it, and
@@ -31,29 +34,39 @@ type largeBuffer struct {
 // has arrived: a peer that only announces a large frame holds 128 KiB at most. The last buffer but
 // one has a seventeenth of the frame, so that less than an eighth of it is copied.
 func (rd *reader) makeLarge(force bool) bool {
-	begun, need := rd.begun(), rd.need
-	if rd.large.buf != nil {
-		need = rd.large.need
+	l, begun := rd.large, rd.begun()
+	if l.buf == nil {
+		l.need = rd.need
 	}
-	size := need
-	if need > largeGrowth*len(begun) {
-		size = min(need, max(firstLarge, min(largeGrowth*len(begun), need/largeGrowth+1)))
+	if !rd.enlarge(&l, begun, force) {
+		return false
+	}
+	rd.large = l
+	rd.r, rd.w, rd.need = 0, 0, 0
+	return true
+}
+
+// enlarge gives l a larger buffer, which begins with what has arrived of the frame, and reports
+// whether there is memory, as for makeLarge.
+func (rd *reader) enlarge(l *largeBuffer, begun []byte, force bool) bool {
+	size := l.need
+	if l.need > largeGrowth*len(begun) {
+		size = min(l.need, max(firstLarge, min(largeGrowth*len(begun), l.need/largeGrowth+1)))
 	}
 	size = bufpool.FrameSize(size)
 	if rd.memory != nil && size > loadBuffer {
-		more := size - rd.held
+		more := size - l.held
 		if force {
 			rd.memory.Force(more)
 		} else if !rd.memory.Take(more) {
 			return false
 		}
-		rd.held += more
+		l.held += more
 	}
-	l := largeBuffer{buf: bufpool.GetFrame(size), n: len(begun), need: need}
-	codec.CopyInPieces(l.buf, begun)
-	bufpool.PutFrame(rd.large.buf)
-	rd.large = l
-	rd.r, rd.w, rd.need = 0, 0, 0
+	buf := bufpool.GetFrame(size)
+	codec.CopyInPieces(buf, begun)
+	bufpool.PutFrame(l.buf)
+	l.buf, l.n = buf, len(begun)
 	return true
 }
 
@@ -72,22 +85,28 @@ func (rd *reader) fillLarge() error {
 	if l.n == len(l.buf) && !rd.makeLarge(false) {
 		return errNoMemory
 	}
-	n, err := rd.nc.Read(l.buf[l.n:min(l.need, len(l.buf))])
+	n, err := rd.readInside(l.buf[l.n:min(l.need, len(l.buf))])
+	l.n += n
+	return err
+}
+
+// readInside reads once, in the middle of a frame. There is an error if nothing was read.
+func (rd *reader) readInside(b []byte) (n int, err error) {
+	n, err = rd.nc.Read(b)
 	if n > 0 {
-		l.n += n
 		rd.quiet = 0
 		rd.progress.lastRead.Store(mono.Now())
 		rd.progress.received.Add(int64(n))
 		rd.progress.upkeep.Stir()
-		return nil
+		return n, nil
 	}
 	switch err {
 	case nil:
-		return io.ErrNoProgress
+		err = io.ErrNoProgress
 	case io.EOF:
-		return wire.Errorf(wire.BadFrame, "the connection ended inside a frame")
+		err = wire.Errorf(wire.BadFrame, "the connection ended inside a frame")
 	}
-	return err
+	return 0, err
 }
 
 // nextLarge is next for the frame in the buffer of its own.
@@ -97,6 +116,10 @@ func (rd *reader) nextLarge() (h wire.Header, body []byte, ok bool, err error) {
 		return h, nil, false, nil
 	}
 	l.returned = true
+	if l.parted { // its PARTs had the checksums
+		h, err = wire.ParseHeader(l.buf)
+		return h, l.buf[wire.HeaderSize:l.need:l.need], err == nil, err
+	}
 	if h, err = wire.ParseHeaderWith(l.buf, rd.sealed); err != nil {
 		return h, nil, false, err
 	}
@@ -104,21 +127,26 @@ func (rd *reader) nextLarge() (h wire.Header, body []byte, ok bool, err error) {
 	return h, body, err == nil, err
 }
 
-// takeLarge returns the buffer of the frame that next returned last, if it has one of its own. The
-// caller owns it from here on, and may give it to bufpool.PutFrame.
+// isLarge reports whether the frame that next returned last has a buffer of its own.
+func (rd *reader) isLarge() bool { return rd.large.returned && !rd.large.passed }
+
+// takeLarge returns the buffer of the frame for which isLarge was true. The caller owns it from
+// here on, and may give it to bufpool.PutFrame.
 func (rd *reader) takeLarge() []byte {
-	if !rd.large.returned {
-		return nil
-	}
 	buf := rd.large.buf
-	rd.large = largeBuffer{}
-	rd.give()
+	rd.large.buf = nil
+	rd.free(&rd.large)
 	return buf
 }
 
 // dropLarge frees the buffer of a large frame.
-func (rd *reader) dropLarge() {
-	bufpool.PutFrame(rd.large.buf)
-	rd.large = largeBuffer{}
-	rd.give()
+func (rd *reader) dropLarge() { rd.free(&rd.large) }
+
+// free gives the buffer back, and the memory that is counted for it.
+func (rd *reader) free(l *largeBuffer) {
+	bufpool.PutFrame(l.buf)
+	if l.held != 0 {
+		rd.memory.Give(l.held)
+	}
+	*l = largeBuffer{}
 }

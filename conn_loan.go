@@ -2,13 +2,14 @@ package anser
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/bufpool"
-	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/sysconn"
+	"github.com/anser-rpc/anser/wire"
 )
 
 // Large messages of the raw codec are neither copied before they are written nor after they were
@@ -19,15 +20,30 @@ const (
 	lentPiece = 1 << 20   // bytes of it that are written at once at most
 )
 
+// What is written of a loan before other frames, if the other side takes large frames in PARTs.
+// While other frames come, the PARTs are smaller, and little waits in the socket.
+const (
+	largePart  = 512 << 10
+	smallPart  = 128 << 10
+	smallParts = 128 // in a row without another frame before PARTs are large again
+)
+
 // loan is the payload of a frame that is written from the memory of its sender. A connection writes
-// one at a time: whatever is sent meanwhile waits in its buffer.
+// one at a time. What is sent meanwhile waits in its buffer until the whole frame has been written,
+// or else a PART of it.
 type loan struct {
-	before []byte // the frames before it, and the beginning of its own
-	size   int    // bytes of payload that are not in before
+	before []byte // the frames before it, and the beginning of its own; nil once it was written
+	split  bool   // the frame is written in PARTs
+	lets   bool   // what waits is written before the next PART
+	id     uint64 // of the call, if split is set
 	gauge  *atomic.Int32
 
-	mu      sync.Mutex // held while payload is read
+	mu      sync.Mutex // guards the fields below
 	payload []byte     // what is not written yet
+	due     int        // bytes of it that belong to the frame, or the PART, that is begun
+	early   bool       // after them the frame ends early
+	head    []byte     // of the PART that is begun: what is not written yet, in first
+	first   [wire.HeaderSize]byte
 }
 
 // lendable returns the payload of a message if it is lent, and not copied, else nil.
@@ -64,13 +80,20 @@ func keepPayload(cd codec.Codec, payload []byte, v any) bool {
 	return true
 }
 
-// lendLocked completes the frame at the end of buf with a payload that is written from where it
-// is. No other one may be lent, and the caller makes sure that it is written.
-func (w *writer) lendLocked(payload []byte) *loan {
+// lendLocked completes the frame of which buf has the head from a position on, with a payload that
+// is written from where it is. No other one may be lent, and the caller makes sure that it is
+// written.
+func (w *writer) lendLocked(head int, payload []byte) *loan {
 	n := min(lentHead, len(payload))
-	w.buf = append(w.buf, payload[:n]...)
-	w.appended += uint64(len(payload))
-	l := &loan{before: w.buf, size: len(payload) - n, payload: payload[n:]}
+	l := &loan{payload: payload[n:], due: len(payload) - n}
+	if first := len(w.buf) - head + n; w.splits && first <= wire.MaxFirstPart {
+		l.split, l.id, l.due = true, getUint64(w.buf[head+idOffset:]), 0
+		var part [wire.HeaderSize]byte
+		w.buf = slices.Insert(w.buf, head, wire.AppendPartHead(part[:0], l.id, uint32(first))...)
+		w.appended += wire.HeaderSize
+	}
+	w.appendLocked(payload[:n])
+	l.before = w.buf
 	w.buf, w.spare = w.spare[:0], nil
 	w.data = 0
 	w.lent = l
@@ -89,22 +112,43 @@ func (w *writer) awaitLoanLocked(ctx context.Context) error {
 	return w.err
 }
 
-// writeLentLocked writes the payload that is lent, and what is before it.
+// writeLentLocked writes what is before the payload that is lent, or some of the payload: a PART,
+// or all of it.
 func (w *writer) writeLentLocked() {
 	l := w.lent
 	w.upkeep.Stir()
-	w.handed = w.appended - uint64(len(w.buf))
-	w.mu.Unlock()
-	n, err := w.writeLoan(l)
-	w.mu.Lock()
-	w.handed -= uint64(len(l.before) + l.size - n + w.checksums.pendingBytes())
-	if cap(w.spare) == 0 {
-		w.spare = l.before[:0]
+	before := l.before
+	if before != nil {
+		w.handed = w.appended - uint64(len(w.buf))
 	}
-	w.peak = max(w.peak, len(l.before))
-	w.repayLocked()
+	w.mu.Unlock()
+	var n int
+	var err error
+	if before != nil {
+		n, err = w.writeOut(before)
+	} else {
+		n, err = w.writeLoan(l)
+	}
+	w.mu.Lock()
+	if before != nil {
+		w.handed -= uint64(len(before) - n + w.checksums.pendingBytes())
+		w.peak = max(w.peak, len(before))
+		if cap(w.spare) == 0 {
+			w.spare = before[:0]
+		}
+		l.before = nil
+	} else {
+		w.beside += uint64(n)
+	}
+	l.lets = l.split
 	if err != nil {
 		w.failLocked(err)
+	} else if l.isOver() {
+		if w.limited {
+			w.limited = false
+			w.atOnce.LimitUnsent(0)
+		}
+		w.repayLocked()
 	}
 }
 
@@ -123,49 +167,89 @@ func (w *writer) repayLocked() {
 	}
 }
 
-// writeLoan returns how many bytes the transport took, or the sealer.
+// writeLoan writes a PART of a loan, or all of it, and returns how many bytes the transport took,
+// or the sealer. What may wait for the other side is copied first, so that the memory can be taken
+// back meanwhile.
 func (w *writer) writeLoan(l *loan) (taken int, err error) {
-	taken, err = w.writeOut(l.before)
-	defer w.writeStart.Store(0)
 	scratch := bufpool.Get(bufpool.Size)
 	defer bufpool.Put(scratch)
-	for err == nil {
+	direct, room := w.direct(), scratch
+	if direct != nil {
+		room = scratch[:lentHead]
+	}
+	l.beginPart(w.partSize(l, direct))
+	for {
 		var n int
-		if n, err = w.writeLentPiece(l, scratch); n == 0 && err == nil {
-			break
+		for err == nil && direct != nil {
+			if n, err = l.tryWrite(direct); n == 0 {
+				break
+			}
+			taken += n
 		}
+		var out []byte
+		if err == nil {
+			out = l.take(room)
+		}
+		if len(out) == 0 {
+			return taken, err
+		}
+		n, err = w.writeOut(out)
 		taken += n
 	}
-	return taken, err
 }
 
-// writeLentPiece writes some of a loan, or nothing if there is nothing left. What may wait for
-// the other side is copied first, so that the memory can be taken back meanwhile.
-func (w *writer) writeLentPiece(l *loan, scratch []byte) (n int, err error) {
-	w.writeStart.Store(mono.Now())
-	if w.checksums == nil {
-		if !w.asked {
-			w.asked, w.atOnce = true, sysconn.NewWriter(w.nc)
-		}
-		if w.atOnce != nil {
-			if n, err = l.tryWrite(w.atOnce); n > 0 || err != nil {
-				return n, err
-			}
-			scratch = scratch[:lentHead]
-		}
+// partSize returns the size of the next PART of a loan.
+func (w *writer) partSize(l *loan, to *sysconn.Writer) int {
+	if w.mixed == 0 || !l.split {
+		return largePart
 	}
-	return w.writeOut(l.take(scratch))
+	w.mixed--
+	if to != nil && !w.limited {
+		w.limited = true
+		to.LimitUnsent(smallPart)
+	}
+	return smallPart
+}
+
+// beginPart begins the next PART, if the frame is written in PARTs.
+func (l *loan) beginPart(size int) {
+	if !l.split {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.due = len(l.payload)
+	if l.due >= size+wire.MinPart {
+		l.due = size
+	}
+	l.head = wire.AppendPartHead(l.first[:0], l.id, uint32(l.due))
+	l.early = l.early && l.due > 0
+}
+
+// advance counts n bytes as written. l.mu is held.
+func (l *loan) advance(n int) {
+	head := min(n, len(l.head))
+	l.head = l.head[head:]
+	l.payload = l.payload[n-head:]
+	l.due -= n - head
+}
+
+// isOver reports whether everything is written.
+func (l *loan) isOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.payload) == 0 && !l.early
 }
 
 // tryWrite writes what the connection accepts at once.
 func (l *loan) tryWrite(to *sysconn.Writer) (n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.payload) == 0 {
+	if l.due == 0 && len(l.head) == 0 {
 		return 0, nil
 	}
-	n, err = to.TryWrite(l.payload[:min(len(l.payload), lentPiece)])
-	l.payload = l.payload[n:]
+	n, err = to.TryWriteBoth(l.head, l.payload[:min(l.due, lentPiece)])
+	l.advance(n)
 	return n, err
 }
 
@@ -173,15 +257,17 @@ func (l *loan) tryWrite(to *sysconn.Writer) (n int, err error) {
 func (l *loan) take(dst []byte) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := copy(dst, l.payload)
-	l.payload = l.payload[n:]
+	n := copy(dst, l.head)
+	n += copy(dst[n:], l.payload[:l.due])
+	l.advance(n)
 	return dst[:n]
 }
 
-// recall gives the memory back to its owner. What is not written yet is copied, so that it takes as
-// long as that, however slow the other side reads.
+// recall gives the memory back to its owner. What is not written yet of the frame, or of its PART,
+// is copied, so that it takes as long as that, however slow the other side reads.
 func (l *loan) recall() {
 	l.mu.Lock()
+	l.leaveOutLocked()
 	left := l.payload
 	l.mu.Unlock()
 	if len(left) == 0 {
@@ -193,9 +279,24 @@ func (l *loan) recall() {
 	l.payload = own[len(own)-len(l.payload):]
 }
 
+// leaveOut ends the frame of the call early, if it is written in PARTs: it was cancelled.
+func (l *loan) leaveOut(id uint64) {
+	if l.split && l.id == id {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.leaveOutLocked()
+	}
+}
+
+func (l *loan) leaveOutLocked() {
+	if len(l.payload) > l.due {
+		l.payload, l.early = l.payload[:l.due], true
+	}
+}
+
 // drop gives the memory back to its owner. Nothing more of it is written.
 func (l *loan) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.payload = nil
+	l.payload, l.due, l.early = nil, 0, false
 }

@@ -31,7 +31,7 @@ func (c *conn) transferDue(now mono.Time, o *keepaliveOptions) (due mono.Time) {
 	if since := c.stalledSince(); since != 0 {
 		due = min(now.Add(upkeep.Interval), after(since, o.writeStall))
 	}
-	if since := c.progress.partial.Load(); since != 0 {
+	if since := c.progress.since(); since != 0 {
 		due = min(due, now.Add(upkeep.Interval))
 		if late := after(since, o.readTimeout); o.readTimeout != 0 && late > now {
 			due = min(due, late)

@@ -34,23 +34,25 @@ type reader struct {
 	r, w     int             // buf[r:w] is unread
 	need     int             // bytes of the frame at buf[r:] if it is not complete, else 0
 	large    largeBuffer
-	peek     bool // the last frame was large
-	last     int  // bytes of the last read
-	quiet    int  // small reads in a row
+	parts    *parts // a frame that arrives in PARTs, or nil
+	peek     bool   // the last frame was large
+	last     int    // bytes of the last read
+	quiet    int    // small reads in a row
 	maxFrame uint64
 	sealed   wire.Flags // wire.FlagCRC if frames have checksums, else 0
 	progress *progress
 	memory   *membudget.Budget // of a server, or nil
-	held     int               // bytes of buffers that memory counts
 }
 
 // progress is the state that the reader shares with the maintenance of its connection.
 type progress struct {
-	lastRead  mono.Atomic  // time of the last read that returned bytes
-	partial   mono.Atomic  // time at which the first byte of an unfinished frame had arrived, or 0
-	partBytes atomic.Int64 // bytes of it that have arrived
-	received  atomic.Int64 // bytes of the connection so far; written by the reader goroutine
-	upkeep    *upkeep.Task // of the connection; nil before it is maintained
+	lastRead    mono.Atomic  // time of the last read that returned bytes
+	partial     mono.Atomic  // time at which the first byte of an unfinished frame had arrived, or 0
+	partBytes   atomic.Int64 // bytes of it that have arrived
+	parted      mono.Atomic  // time at which a frame began that arrives in PARTs, or 0
+	partedBytes atomic.Int64 // bytes of it that have arrived
+	received    atomic.Int64 // bytes of the connection so far; written by the reader goroutine
+	upkeep      *upkeep.Task // of the connection; nil before it is maintained
 }
 
 // init makes the reader read nc from here on. room is the reader itself, or what it is a part of.
@@ -64,7 +66,10 @@ func (rd *reader) init(nc net.Conn, room sysconn.Room) {
 // next returns the next whole frame of the bytes read. ok is false when more bytes must be read.
 func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
 	if rd.large.buf != nil {
-		return rd.nextLarge()
+		if !rd.large.returned || rd.r == rd.w {
+			return rd.nextLarge()
+		}
+		rd.large.passed = true // other frames came with its last PART
 	}
 	have := rd.w - rd.r
 	if have < wire.HeaderSize {
@@ -150,12 +155,15 @@ func (rd *reader) fill() error {
 		rd.dropLarge() // the next frame may come much later
 		rd.peek = true
 	}
+	if rd.parts != nil && rd.parts.left > 0 {
+		return rd.fillPart()
+	}
 	if rd.r == rd.w {
 		rd.rewind()
 	} else if large, err := rd.keepUnfinished(); err != nil {
 		return err
 	} else if large {
-		return rd.fillLarge()
+		return rd.fill()
 	}
 	n, err := rd.read()
 	if n > 0 {
@@ -178,7 +186,7 @@ func (rd *reader) fill() error {
 	switch {
 	case err == nil:
 		err = io.ErrNoProgress
-	case err == io.EOF && rd.w > rd.r:
+	case err == io.EOF && (rd.w > rd.r || rd.parts != nil):
 		err = wire.Errorf(wire.BadFrame, "the connection ended inside a frame")
 	}
 	return err
@@ -241,11 +249,18 @@ func (rd *reader) keepUnfinished() (large bool, err error) {
 	}
 	have := rd.w - rd.r
 	rd.progress.partBytes.Store(int64(have))
-	if rd.need >= largeFrame && have >= begunFrame && have < rd.need {
-		if !rd.makeLarge(false) {
-			return false, errNoMemory
+	if rd.need >= largeFrame && have < rd.need {
+		if wire.Type(rd.buf[rd.r+typeOffset]) == wire.TypePart {
+			if large, err = rd.enterPart(); large || err != nil {
+				return large, err
+			}
 		}
-		return true, nil
+		if have >= begunFrame {
+			if !rd.makeLarge(false) {
+				return false, errNoMemory
+			}
+			return true, nil
+		}
 	}
 	if rd.r > 0 {
 		rd.w = copy(rd.buf, rd.buf[rd.r:rd.w])
@@ -257,10 +272,12 @@ func (rd *reader) keepUnfinished() (large bool, err error) {
 	return false, nil
 }
 
-// continueFrom makes rd continue with a copy of the bytes that before has not returned yet. A frame
-// that has a buffer of its own remains with before, which has returned it. room is as for init.
+// continueFrom makes rd continue with a copy of the bytes that before has not returned yet, and
+// with the frame that arrives in PARTs. A frame that has a buffer of its own remains with before,
+// which has returned it. room is as for init.
 func (rd *reader) continueFrom(before *reader, room sysconn.Room) {
-	*rd = reader{maxFrame: before.maxFrame, sealed: before.sealed, progress: before.progress, memory: before.memory}
+	*rd = reader{maxFrame: before.maxFrame, sealed: before.sealed, progress: before.progress, memory: before.memory, parts: before.parts}
+	before.parts = nil
 	switch unread := before.buf[before.r:before.w]; {
 	case len(unread) >= idleBuffer:
 		rd.buf = bufpool.Get(loadBuffer)
@@ -278,14 +295,6 @@ func (rd *reader) grow() {
 	copy(bigger, rd.buf[:rd.w])
 	bufpool.Put(rd.buf)
 	rd.buf = bigger
-}
-
-// give releases the memory that is counted for a large frame.
-func (rd *reader) give() {
-	if rd.held != 0 {
-		rd.memory.Give(rd.held)
-		rd.held = 0
-	}
 }
 
 // discard reads and drops n bytes, the rest of a frame whose beginning is all that is unread. If
@@ -331,23 +340,34 @@ func (rd *reader) release() {
 	bufpool.Put(rd.buf)
 	rd.buf, rd.r, rd.w = nil, 0, 0
 	rd.dropLarge()
+	if rd.parts != nil {
+		rd.dropParts()
+		rd.parts = nil
+	}
 }
 
 // tooSlow reports whether an unfinished frame has been arriving for longer than stall,
 // at less than minProgress bytes per second.
 func (p *progress) tooSlow(now mono.Time, stall time.Duration) bool {
-	since := p.partial.Load()
-	if since == 0 || now.Sub(since) < stall {
-		return false
+	slow := func(since mono.Time, bytes int64) bool {
+		return since != 0 && now.Sub(since) >= stall && float64(bytes) < minProgress*now.Sub(since).Seconds()
 	}
-	return float64(p.partBytes.Load()) < minProgress*now.Sub(since).Seconds()
+	return slow(p.partial.Load(), p.partBytes.Load()) || slow(p.parted.Load(), p.partedBytes.Load())
 }
 
 // late reports whether an unfinished frame has been arriving for longer than limit; with
 // 0 none is.
 func (p *progress) late(now mono.Time, limit time.Duration) bool {
-	since := p.partial.Load()
+	since := p.since()
 	return limit != 0 && since != 0 && now.Sub(since) > limit
+}
+
+// since returns the time at which the oldest frame began that has not arrived as a whole, or 0.
+func (p *progress) since() mono.Time {
+	if since := p.parted.Load(); since != 0 { // what comes between its PARTs is younger
+		return since
+	}
+	return p.partial.Load()
 }
 
 func lateFrame(limit time.Duration) *wire.Error {

@@ -42,12 +42,19 @@ type writer struct {
 	err      error         // why nothing can be written any more
 	room     chan struct{} // closed when buf has been taken; made by the first goroutine that waits
 	idle     chan struct{} // closed when writing ends; made by the first goroutine that waits
-	lent     *loan         // is written before buf; nil unless writing
+	lent     *loan         // is written before buf, or in turns with it; nil unless writing
+	beside   uint64        // bytes of loans that were handed to the transport, which appended and handed do not count
+	inOrder  bool          // buf has the last frame of this side, which no other one may follow
 	repaid   chan struct{} // closed when lent has been written; made by the first goroutine that waits
+
+	splits bool // the other side takes large frames in PARTs; set before the first frame
 
 	// Owned by the goroutine that writes.
 	asked  bool            // atOnce is known
 	atOnce *sysconn.Writer // of nc, or nil
+
+	mixed   int  // PARTs that are small before they are large again
+	limited bool // few bytes may wait in the socket
 
 	verdict    atomic.Pointer[wire.Error] // of condemn
 	writeStart mono.Atomic                // time at which the running write began, or 0
@@ -82,9 +89,12 @@ func (w *writer) yieldToAppendersLocked() {
 // drainLocked is the loop of the goroutine that writes; w.writing is set, and reset on return.
 func (w *writer) drainLocked() {
 	for (len(w.buf) > 0 || w.lent != nil) && w.err == nil {
-		if w.lent != nil {
-			w.writeLentLocked()
-			continue
+		if l := w.lent; l != nil {
+			if !l.lets || len(w.buf) == 0 || w.inOrder {
+				w.writeLentLocked()
+				continue
+			}
+			l.lets, w.mixed = false, smallParts
 		}
 		out := w.takeLocked()
 		w.mu.Unlock()
@@ -245,15 +255,24 @@ func (w *writer) writeSome(out []byte) (n int, err error) {
 	if len(out) <= 2*maxWrite {
 		return w.nc.Write(out)
 	}
-	if !w.asked {
-		w.asked, w.atOnce = true, sysconn.NewWriter(w.nc)
-	}
-	if w.atOnce != nil {
-		if n, err = w.atOnce.TryWrite(out); n > 0 || err != nil {
+	if to := w.direct(); to != nil {
+		if n, err = to.TryWrite(out); n > 0 || err != nil {
 			return n, err
 		}
 	}
 	return w.nc.Write(out[:maxWrite])
+}
+
+// direct returns what writes to the socket without waiting, or nil: the bytes are changed first, or
+// there is no socket.
+func (w *writer) direct() *sysconn.Writer {
+	if w.checksums != nil {
+		return nil
+	}
+	if !w.asked {
+		w.asked, w.atOnce = true, sysconn.NewWriter(w.nc)
+	}
+	return w.atOnce
 }
 
 // failLocked ends writing for good and closes the socket, so that the reader ends too.
@@ -394,6 +413,7 @@ func (w *writer) sendClose(reason wire.Reason, text string) {
 		return
 	}
 	w.appendLocked(wire.AppendClose(nil, reason, text))
+	w.inOrder = true
 	if !w.writing {
 		w.flushLocked(false)
 		return

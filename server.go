@@ -101,7 +101,7 @@ func NewServer(opts ...ServerOption) *Server {
 	s.settings.MaxStreams = uint64(s.o.maxStreams)
 	s.settings.StreamWindow, s.settings.ConnWindow = uint64(s.o.streamWindow), uint64(s.o.connWindow)
 	s.settings.MaxCalls = uint64(s.o.maxCalls)
-	s.settings.Features = offerChecksums(s.o.checksums)
+	s.settings.Features = wire.FeatureParts | offerChecksums(s.o.checksums)
 	s.handshakes = handshakes.New(handshakes.Config{
 		Places: s.o.maxHandshakes, Timeout: s.o.handshakeTimeout,
 		Evicted: func() { s.stats.hit(limitHandshakes) },

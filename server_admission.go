@@ -11,7 +11,7 @@ import (
 
 // admit decides whether the call may run. refused is the error of the call, err that of the
 // connection.
-func (c *calleeHalf) admit(s *reading, n *named, flags wire.Flags, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
+func (c *calleeHalf) admit(s *reading, n *named, h wire.Header, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
 	srv := c.server
 	if r.Metadata != nil || fault != nil {
 		if refused, err = c.admitHead(s, r, fault); refused != nil || err != nil {
@@ -21,7 +21,7 @@ func (c *calleeHalf) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 	if n.method == nil {
 		return nil, s.notServed(srv, n, r.Method), nil
 	}
-	if stream := n.method.converse != nil; stream != (flags&wire.FlagStream != 0) {
+	if stream := n.method.converse != nil; stream != (h.Flags&wire.FlagStream != 0) {
 		if stream {
 			return nil, refusal(Unimplemented, "method %q is a stream: use anser.Open", n.method.name), nil
 		}
@@ -37,10 +37,10 @@ func (c *calleeHalf) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 	if only := n.method.only; only != nil && !only[r.Codec] {
 		return nil, refusal(Unimplemented, "method %q does not take the codec %s: choose one of %s", n.method.name, cd.Name(), srv.codecNames(only)), nil
 	}
-	if len(r.Payload) > srv.o.maxMessage && (r.Compression == 0 || flags&wire.FlagPlain != 0) {
+	if len(r.Payload) > srv.o.maxMessage && (r.Compression == 0 || h.Flags&wire.FlagPlain != 0) {
 		return nil, srv.tooLarge(len(r.Payload)), nil
 	}
-	if s.drained {
+	if s.drained && h.ID != s.spared {
 		return nil, refusal(Unavailable, "the connection is draining: make the call on another one"), nil
 	}
 	return cd, nil, nil

@@ -387,7 +387,7 @@ func TestCredentialInFirstWrite(t *testing.T) {
 	c := dial(t, l.Addr().String(), showing("ann"))
 	call(context.Background(), c, "Who.AmI", "", anser.WithFailMode(anser.Failfast))
 	settings := wire.DefaultSettings()
-	settings.MaxStreams, settings.Features = 0, wire.FeatureAuth|wire.FeatureCRC
+	settings.MaxStreams, settings.Features = 0, wire.FeatureAuth|wire.FeatureCRC|wire.FeatureParts
 	want := append(wirepeer.Hello(settings), auth("ann")...)
 	if got := <-first; !bytes.Equal(got, want) {
 		t.Errorf("the first bytes are\n% X, want\n% X", got, want)

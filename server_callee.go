@@ -45,10 +45,22 @@ func (c *calleeHalf) peerInfo() Peer {
 // one.
 func (c *calleeHalf) takeID(s *reading, id uint64) error {
 	if id <= s.lastID || id&fromServer != c.idBit {
-		return wire.Errorf(wire.BadID, "REQUEST with id %d after %d: ids must grow", id&^c.idBit, s.lastID&^c.idBit)
+		return c.takenID(s, id)
 	}
 	s.lastID = id
 	return nil
+}
+
+// takenID accepts the id of a REQUEST that has arrived in PARTs: it was taken with the first one.
+func (c *calleeHalf) takenID(s *reading, id uint64) error {
+	if id == s.inParts && id != 0 && s.parts == nil {
+		s.inParts = 0
+		if c.accepted != nil && !s.drained { // otherwise its reply is sent first
+			c.accepted.endArrival()
+		}
+		return nil
+	}
+	return wire.Errorf(wire.BadID, "REQUEST with id %d after %d: ids must grow", id&^c.idBit, s.lastID&^c.idBit)
 }
 
 // request handles a REQUEST frame: it runs the handler here or hands the call to a worker.
@@ -82,7 +94,7 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 		refused = c.authorize(s.now, n)
 	}
 	if refused == nil {
-		if cd, refused, err = c.admit(s, n, h.Flags, &r, fault); err != nil {
+		if cd, refused, err = c.admit(s, n, h, &r, fault); err != nil {
 			return false, err
 		}
 	}
@@ -120,7 +132,7 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 // givesAway reports whether the call is handed to a worker because its job can give the buffer of
 // the request to the message.
 func (s *reading) givesAway(m *method, cd codec.Codec, payload []byte) bool {
-	if len(payload) < lendFrom || !s.large.returned || m.mode != runLearned {
+	if len(payload) < lendFrom || !s.isLarge() || m.mode != runLearned {
 		return false
 	}
 	_, raw := cd.(codec.Raw)
@@ -180,16 +192,16 @@ func (c *calleeHalf) flushIfFull(s *reading) error {
 	return c.flush(s)
 }
 
-// flushLent sends what s.out ends with the head of. The reader goroutine does not wait until a
-// large reply is written.
-func (c *calleeHalf) flushLent(s *reading, lent []byte) error {
+// flushLent sends the reply of which s.out has the head from a position on, and lent the payload.
+// The reader goroutine does not wait until a large reply is written.
+func (c *calleeHalf) flushLent(s *reading, head int, lent []byte) error {
 	if s.greets {
-		head := s.out
+		out := s.out
 		s.out = nil
 		if err := c.flush(s); err != nil {
 			return err
 		}
-		s.out = head
+		s.out = out
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,9 +209,10 @@ func (c *calleeHalf) flushLent(s *reading, lent []byte) error {
 	if err := c.awaitLoanLocked(context.Background()); err != nil {
 		return err
 	}
+	head += len(c.buf)
 	c.appendLocked(s.out)
 	s.out = s.out[:0]
-	c.lendLocked(lent)
+	c.lendLocked(head, lent)
 	c.flushInBackgroundLocked()
 	return nil
 }
@@ -227,7 +240,7 @@ func (c *calleeHalf) flush(s *reading) error {
 // open. It is called whenever the last call may have ended.
 func (c *calleeHalf) finishDrain() {
 	if c.accepted != nil {
-		c.accepted.finishDrain()
+		c.accepted.finishDrain(nil)
 	}
 }
 
@@ -247,8 +260,9 @@ func (c *calleeHalf) answer(id uint64, frame, lent []byte) {
 		return
 	}
 	if lent != nil {
+		head := len(c.buf)
 		c.appendLocked(frame)
-		c.lendLocked(lent)
+		c.lendLocked(head, lent)
 		if !c.writing {
 			c.flushLocked(false)
 		}

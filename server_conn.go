@@ -31,6 +31,7 @@ type serverConn struct {
 	// Guarded by mu.
 	draining bool // DRAIN was sent, or the client has announced that it opens no more calls
 	acked    bool // the client opens no more calls
+	arriving bool // a REQUEST is open that arrives in PARTs
 
 	idle idleness // owned by tend
 }
@@ -57,6 +58,8 @@ type reading struct {
 	unlisted  int // methods that are forwarded and had no answer when they were called first
 	hints     int // of the methods that have one
 	lastID    uint64
+	inParts   uint64    // id of the REQUEST that arrives in PARTs, unless it was dropped, or 0
+	spared    uint64    // inParts when drained was set
 	auths     pingLimit // of AUTH frames
 	cancels   cancelpace.Limit
 	drained   bool   // the client opens no more calls
@@ -175,7 +178,7 @@ func (c *serverConn) pause(s *reading) error {
 	if err := c.flush(s); err != nil {
 		return err
 	}
-	c.finishDrain()
+	c.finishDrain(s)
 	s.requests = 0
 	var err error
 	if s.sockDelay != nil {
@@ -224,6 +227,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 		s.release()
 		return true, nil
 	}
+	head := len(s.out)
 	s.out = out
 	s.current = nil
 	ctx.finish()
@@ -233,7 +237,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	}
 	if lent := s.run.lent; lent != nil {
 		s.run.lent = nil
-		return false, c.flushLent(s, lent)
+		return false, c.flushLent(s, head, lent)
 	}
 	return false, c.flushIfFull(s)
 }
@@ -276,7 +280,7 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 		return
 	}
 	s := &reading{
-		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, unlisted: old.unlisted, hints: old.hints, lastID: old.lastID, now: mono.Now(), arrived: old.arrived,
+		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, unlisted: old.unlisted, hints: old.hints, lastID: old.lastID, inParts: old.inParts, spared: old.spared, now: mono.Now(), arrived: old.arrived,
 		auths: old.auths, cancels: old.cancels, drained: old.drained, greets: old.greets, sockDelay: old.sockDelay, turn: old.turn,
 	}
 	s.continueFrom(&old.reader, s)

@@ -27,6 +27,8 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 		return c.streamFrame(s, h, body)
 	case wire.TypeMethod:
 		return c.nameMethod(s, body)
+	case wire.TypePart:
+		return c.part(s, h, body)
 	case wire.TypeAuth:
 		return c.renew(s, body)
 	case wire.TypeReply, wire.TypeError:
@@ -84,7 +86,16 @@ func (c *calleeHalf) cancel(s *reading, h wire.Header, body []byte) error {
 	}
 	c.mu.Lock()
 	ctx := c.running.Take(h.ID)
+	if c.lent != nil {
+		c.lent.leaveOut(h.ID) // the rest of the reply
+	}
 	c.mu.Unlock()
+	if s.parts != nil && s.inParts == h.ID {
+		c.server.stats.cancelled.Add(1)
+		s.inParts = 0
+		s.dropParts()
+		c.accepted.endArrival() // the connection of a client has no parts here
+	}
 	if ctx != nil {
 		c.server.stats.cancelled.Add(1)
 		ctx.end(context.Canceled)
@@ -117,4 +128,65 @@ func (c *serverConn) answered(h wire.Header, body []byte) error {
 func (c *serverConn) callsClient() bool {
 	half := c.toClient.Load()
 	return half != nil && (*half).inUse()
+}
+
+// part handles a PART frame. What it completes is the next frame that s.next returns.
+func (c *serverConn) part(s *reading, h wire.Header, body []byte) error {
+	var err error
+	if s.parts == nil {
+		err = c.beginParts(s, h, body)
+	} else {
+		err = s.takePart(h, body)
+		if len(body) == 0 && err == nil {
+			s.inParts = 0
+			c.endArrival()
+		}
+	}
+	if err == errNoMemory {
+		return c.turnAwayParts(s)
+	}
+	return err
+}
+
+// beginParts handles the first PART of a frame. With it, a call is open whose REQUEST is arriving:
+// later ones have larger ids, and may run before it.
+func (c *serverConn) beginParts(s *reading, h wire.Header, body []byte) error {
+	begun, err := s.firstPart(h, body)
+	if err != nil || begun.Head.Type != wire.TypeRequest {
+		if err == nil {
+			err = s.reader.beginParts(begun, body)
+		}
+		return err
+	}
+	if err := c.takeID(s, h.ID); err != nil {
+		return err
+	}
+	number, err := s.methodOf(body)
+	if err != nil {
+		return err
+	}
+	c.pings = pingLimit{}
+	s.inParts = h.ID
+	c.mu.Lock()
+	c.arriving = true
+	c.mu.Unlock()
+	err = s.reader.beginParts(begun, body)
+	s.parts.method = number
+	return err
+}
+
+// methodOf returns the number of the method of a REQUEST frame, of which the beginning is there.
+func (s *reading) methodOf(frame []byte) (number uint32, err error) {
+	number = getUint32(frame[methodOffset:])
+	if number == 0 || int(number) > len(s.methods) {
+		return 0, wire.Errorf(wire.BadMethod, "REQUEST for the method %d, %d are named", number, len(s.methods))
+	}
+	return number, nil
+}
+
+// endArrival notes that the REQUEST that arrived in PARTs runs, or was dropped.
+func (c *serverConn) endArrival() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.arriving = false
 }

@@ -26,7 +26,7 @@ func (c *serverConn) drained(s *reading, flags wire.Flags) error {
 		return nil // it answers nothing
 	}
 	c.acked, c.draining = true, true
-	s.drained = true
+	s.drained, s.spared = true, s.inParts
 	return nil
 }
 
@@ -42,11 +42,11 @@ func (c *serverConn) drainIdle(now mono.Time) (due mono.Time) {
 	// A handler on the reader goroutine changes the turn, all others are counted.
 	turn := readToken(c.token.Load())
 	guests, busy := c.protocol.guests()
-	quiet := c.idle.note(now, uint64(turn)+c.opened+guests, turn.running() || c.running.Len()+c.detached > 0 || busy)
+	quiet := c.idle.note(now, uint64(turn)+c.opened+guests, turn.running() || c.running.Len()+c.detached > 0 || c.arriving || busy)
 	switch {
 	case c.draining:
 		return upkeep.Never
-	case turn.running() || c.detached > c.streaming || busy: // its end may move no byte; that of a stream stirs
+	case turn.running() || c.detached > c.streaming || c.arriving || busy: // its end may move no byte; that of a stream stirs
 		return now.Add(upkeep.Interval)
 	case quiet < limit:
 		return after(c.idle.since, limit)
@@ -69,25 +69,32 @@ func (c *serverConn) startDrain(grace time.Duration) {
 	default:
 		c.sendControl(wire.AppendDrain(nil, 0, uint32(min(max(grace.Milliseconds(), 0), 1<<31))))
 	}
-	c.finishDrain()
+	c.finishDrain(nil)
 }
 
 // finishDrain closes a connection that the client no longer uses and on which no call is open. It
-// is called whenever the last call may have ended. No handler runs inline after the client's
-// DRAIN was read, and the replies before it have been flushed.
-func (c *serverConn) finishDrain() {
+// is called whenever the last call may have ended, by the reader goroutine with its state, after it
+// has sent the replies. After the client's DRAIN was read, no handler runs inline but that of a
+// REQUEST that was arriving in PARTs.
+func (c *serverConn) finishDrain(s *reading) {
 	if c.protocol != nil {
 		c.protocol.endDrained()
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.acked || c.closing || c.running.Len() > 0 || c.err != nil || c.callsClient() {
+	if !c.acked {
+		return
+	}
+	if s != nil {
+		c.arriving = s.inParts != 0
+	}
+	if c.closing || c.arriving || c.running.Len() > 0 || c.err != nil || c.callsClient() {
 		return
 	}
 	c.closing = true
 	c.buf = wire.AppendClose(c.buf, wire.Normal, "")
-	c.shut = true
+	c.shut, c.inOrder = true, true
 	if !c.writing {
 		c.flushLocked(false)
 	}

@@ -118,7 +118,7 @@ func (p *forwarder) forward(c *calleeHalf, s *reading, n *named, h wire.Header, 
 	}
 	if refused == nil {
 		var err error
-		if refused, err = p.admit(c, s, n, m, h.Flags, &r, fault); err != nil {
+		if refused, err = p.admit(c, s, n, m, h, &r, fault); err != nil {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ var errKeyedMessage = refusal(InvalidArgument, "a stream or oneway call has no i
 
 // admit decides whether a call may be forwarded, as calleeHalf.admit does. The codec and the
 // algorithm of a compressed message need not be known here.
-func (p *forwarder) admit(c *calleeHalf, s *reading, n *named, m *method, flags wire.Flags, r *wire.Request, fault error) (refused *Error, err error) {
+func (p *forwarder) admit(c *calleeHalf, s *reading, n *named, m *method, h wire.Header, r *wire.Request, fault error) (refused *Error, err error) {
 	srv := c.server
 	if r.Metadata != nil || fault != nil {
 		if refused, err = c.admitHead(s, r, fault); refused != nil || err != nil {
@@ -176,9 +176,9 @@ func (p *forwarder) admit(c *calleeHalf, s *reading, n *named, m *method, flags 
 	switch {
 	case m == nil:
 		return s.notServed(srv, n, r.Method), nil
-	case len(r.Payload) > srv.o.maxMessage && (r.Compression == 0 || flags&wire.FlagPlain != 0):
+	case len(r.Payload) > srv.o.maxMessage && (r.Compression == 0 || h.Flags&wire.FlagPlain != 0):
 		return srv.tooLarge(len(r.Payload)), nil
-	case s.drained:
+	case s.drained && h.ID != s.spared:
 		return errDraining, nil
 	}
 	return nil, nil

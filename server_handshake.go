@@ -75,6 +75,7 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 	if err == nil && check {
 		err = s.checkConn(nc)
 	}
+	c.splits = c.peer.Features&wire.FeatureParts != 0
 	checksums := false
 	if err == nil {
 		checksums, err = negotiateChecksums(s.o.checksums, &c.peer, "server", "client")

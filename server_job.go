@@ -58,8 +58,8 @@ func putJob(j *job) {
 
 // keepRequest stores the request, which is in the buffer of the connection.
 func (j *job) keepRequest(s *reading, payload []byte) {
-	if j.large = s.takeLarge(); j.large != nil {
-		j.payload = payload
+	if s.isLarge() {
+		j.large, j.payload = s.takeLarge(), payload
 		return
 	}
 	if borrows(j.codec) { // until the handler has returned: no more than it needs

@@ -71,6 +71,9 @@ func (s *Server) outOfMemory(size int) *Error {
 // turnAway refuses the arriving request, which does not fit into the memory, and discards the rest
 // of it. Other frames are accepted: their number and size are bounded elsewhere.
 func (c *serverConn) turnAway(s *reading) error {
+	if s.parts != nil && s.parts.left > 0 {
+		return c.turnAwayParts(s)
+	}
 	begun := s.begun()
 	h, err := wire.ParseHeaderWith(begun, s.sealed)
 	if err != nil {
@@ -84,9 +87,9 @@ func (c *serverConn) turnAway(s *reading) error {
 		return err
 	}
 	c.pings = pingLimit{}
-	number := int(getUint32(begun[wire.HeaderSize:]))
-	if number == 0 || number > len(s.methods) {
-		return wire.Errorf(wire.BadMethod, "REQUEST for the method %d, %d are named", number, len(s.methods))
+	number, err := s.methodOf(begun)
+	if err != nil {
+		return err
 	}
 	rest := wire.HeaderSize + int(h.Length) - len(begun)
 	if s.sockDelay != nil {
@@ -97,17 +100,32 @@ func (c *serverConn) turnAway(s *reading) error {
 			return err
 		}
 	}
-	refused := c.server.outOfMemory(int(h.Length))
-	c.server.refused(nil, s.methods[number-1].method, refused)
-	if h.Flags&wire.FlagOneway == 0 {
-		b := refused.body()
-		s.out = c.appendError(s.out, h.ID, 0, &b)
-		if err := c.flush(s); err != nil { // before the rest has arrived: the client may stop sending
-			return err
-		}
-	}
-	if s.sealed != 0 {
-		return nil // already discarded
+	if err := c.refuseUnread(s, h, number); err != nil || s.sealed != 0 {
+		return err // or it is discarded already
 	}
 	return s.discard(rest)
+}
+
+// turnAwayParts refuses the REQUEST that arrives in PARTs, and throws the rest of it away.
+func (c *serverConn) turnAwayParts(s *reading) error {
+	h, number := s.parts.Head, s.parts.method
+	s.inParts = 0
+	s.dropParts()
+	if err := c.refuseUnread(s, h, number); err != nil {
+		return err
+	}
+	c.endArrival()
+	return nil
+}
+
+// refuseUnread answers a REQUEST for which there is no memory.
+func (c *serverConn) refuseUnread(s *reading, h wire.Header, number uint32) error {
+	refused := c.server.outOfMemory(int(h.Length))
+	c.server.refused(nil, s.methods[number-1].method, refused)
+	if h.Flags&wire.FlagOneway != 0 {
+		return nil
+	}
+	b := refused.body()
+	s.out = c.appendError(s.out, h.ID, 0, &b)
+	return c.flush(s) // before the rest has arrived: the client may stop sending
 }

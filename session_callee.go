@@ -87,6 +87,11 @@ func (c *sessionCallee) called(h wire.Header, body []byte) error {
 		return c.nameMethod(s, body)
 	case wire.TypeCancel:
 		return c.cancel(s, h, body)
+	case wire.TypePart:
+		if err = c.takeID(s, h.ID); err == nil {
+			s.inParts = h.ID
+		}
+		return err
 	default:
 		_, err = c.request(s, h, body)
 	}

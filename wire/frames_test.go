@@ -25,6 +25,7 @@ type (
 		scheme     string
 		credential []byte
 	}
+	partBody    []byte // of the frame that arrives in PARTs
 	pingBody    uint64
 	drainBody   uint32
 	endBody     []byte // the metadata block
@@ -90,6 +91,8 @@ func parseBody(h wire.Header, body []byte) (any, error) {
 	case wire.TypeAuth:
 		scheme, credential, err := wire.ParseAuth(body)
 		return authBody{scheme, credential}, err
+	case wire.TypePart:
+		return partBody(body), nil // what may be in it depends on the PARTs before
 	default:
 		return unknownBody(body), nil
 	}
@@ -127,6 +130,8 @@ func encodeFrame(h wire.Header, v any) []byte {
 		frame = wire.AppendWindow(nil, h.ID, uint32(v))
 	case authBody:
 		frame = wire.AppendAuth(nil, v.scheme, v.credential)
+	case partBody:
+		frame = append(wire.AppendPartHead(nil, h.ID, uint32(len(v))), v...)
 	case unknownBody:
 		h.Length = uint32(len(v))
 		if h.Type < wire.FirstSkippable {

@@ -50,6 +50,12 @@ func goldenFrames() map[string]goldenFrame {
 	life.Life, life.KeyAge = 0xA13B58E607D2419C, 300_000
 	authenticates := wire.DefaultSettings()
 	authenticates.Features = wire.FeatureAuth
+	parted := wire.DefaultSettings()
+	parted.Features = wire.FeatureParts
+	large := wire.AppendRequest(nil, 7, 0, &wire.Request{
+		Method: 1, Codec: 1, Priority: 2, Timeout: 1_000_000, Payload: []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"),
+	})
+	wire.PutLength(large, wire.RequestSize+1<<20)
 	plain := wire.Request{
 		Method: 1, Codec: 4, Priority: 2, Timeout: 1_000_000, Payload: []byte{0x08, 7, 0x10, 8},
 	}
@@ -86,6 +92,7 @@ func goldenFrames() map[string]goldenFrame {
 		"settings_checksums.hex":      {header(1, 0, 0), sums},
 		"request_checksum_lost.hex":   {header(3, 0, 1), lost},
 		"settings_auth.hex":           {header(1, 0, 0), authenticates},
+		"settings_parts.hex":          {header(1, 0, 0), parted},
 		"settings_compressions.hex":   {header(1, 0, 0), compressions},
 		"request_compressed.hex":      {header(3, wire.FlagForced, 1), packed},
 		"request_plain.hex":           {header(3, wire.FlagPlain, 1), asking},
@@ -125,6 +132,8 @@ func goldenFrames() map[string]goldenFrame {
 		"window.hex":       {header(13, 0, 7), windowBody(65_536)},
 		"window_conn.hex":  {header(13, 0, 0), windowBody(65_536)},
 		"auth.hex":         {header(14, 0, 0), authBody{"token", []byte("open-sesame-42")}},
+		"part_first.hex":   {header(15, 0, 7), partBody(large)},
+		"part_early.hex":   {header(15, 0, 7), partBody{}},
 		"skippable.hex":    {header(0x80, 0xFF, 5), unknownBody{1, 2, 3}},
 	}
 }
@@ -234,7 +243,7 @@ func TestProtocolShowsGoldenFiles(t *testing.T) {
 	}
 	for _, name := range []string{
 		"preface.hex", "settings.hex", "settings_session.hex", "settings_auth.hex", "auth.hex", "request_server.hex", "method.hex", "request.hex", "request_trace_metadata.hex", "reply.hex",
-		"error.hex", "cancel.hex", "ping.hex", "drain.hex", "close.hex", "data.hex", "end_trailers.hex", "window.hex", "request_checksum.hex", "settings_checksums.hex", "request_checksum_lost.hex", "skippable_checksum.hex", "metadata.hex",
+		"error.hex", "cancel.hex", "ping.hex", "drain.hex", "close.hex", "data.hex", "end_trailers.hex", "window.hex", "request_checksum.hex", "settings_checksums.hex", "request_checksum_lost.hex", "skippable_checksum.hex", "metadata.hex", "settings_parts.hex", "part_first.hex", "part_early.hex",
 	} {
 		if !shown[name] {
 			t.Errorf("docs/protocol.md has no block ```hex %s", name)

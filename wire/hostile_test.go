@@ -146,7 +146,7 @@ func hostileFrames() []hostileStream {
 		{1, "wrong magic where a frame is due", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), badFrame},
 		{2, "a preface of version 2 where a frame is due", slices.Concat([]byte("\xA5NSR\x02\x00\x00\x00"), ping), "close BAD_ID"},
 		{3, "reserved bits set", reserved, badFrame},
-		{4, "unknown frame type", rawFrame(0, 0x0F, 0, 0), badFrame},
+		{4, "unknown frame type", rawFrame(0, 0x10, 0, 0), badFrame},
 		{4, "frame type 0", rawFrame(0, 0, 0, 0), badFrame},
 		{4, "unknown frame type marked skippable", rawFrame(1, 0xFE, 0xFF, 9, 1), goesOn},
 		{4, "unknown flag", rawFrame(0, wire.TypeCancel, 0x40, 1), badFrame},

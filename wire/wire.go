@@ -66,6 +66,7 @@ const (
 	TypeEnd        Type = 0x0C
 	TypeWindow     Type = 0x0D
 	TypeAuth       Type = 0x0E
+	TypePart       Type = 0x0F
 	FirstSkippable Type = 0x80
 )
 
@@ -73,7 +74,7 @@ var typeNames = [...]string{
 	TypeSettings: "SETTINGS", TypeMethod: "METHOD", TypeRequest: "REQUEST", TypeReply: "REPLY",
 	TypeError: "ERROR", TypeCancel: "CANCEL", TypePing: "PING", TypePong: "PONG",
 	TypeDrain: "DRAIN", TypeClose: "CLOSE", TypeData: "DATA", TypeEnd: "END",
-	TypeWindow: "WINDOW", TypeAuth: "AUTH",
+	TypeWindow: "WINDOW", TypeAuth: "AUTH", TypePart: "PART",
 }
 
 // String returns the name of the type in docs/protocol.md.
@@ -130,6 +131,7 @@ var typeRules = [256]typeRule{
 	TypeEnd:      {FlagMetadata, idCall},
 	TypeWindow:   {0, idConn | idCall},
 	TypeAuth:     {0, idConn},
+	TypePart:     {0, idCall},
 }
 
 // Header is the fixed beginning of a frame.

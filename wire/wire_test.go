@@ -93,6 +93,7 @@ var headerRules = map[wire.Type]struct {
 	wire.TypeEnd:      {0x02, false, true},
 	wire.TypeWindow:   {0x00, true, true},
 	wire.TypeAuth:     {0x00, true, false},
+	wire.TypePart:     {0x00, false, true},
 }
 
 // Every type with every flag byte, with and without an id.
@@ -168,8 +169,8 @@ func TestTypeString(t *testing.T) {
 		wire.TypeSettings: "SETTINGS", wire.TypeMethod: "METHOD", wire.TypeRequest: "REQUEST",
 		wire.TypeReply: "REPLY", wire.TypeError: "ERROR", wire.TypeCancel: "CANCEL",
 		wire.TypePing: "PING", wire.TypePong: "PONG", wire.TypeDrain: "DRAIN", wire.TypeClose: "CLOSE",
-		wire.TypeData: "DATA", wire.TypeEnd: "END", wire.TypeWindow: "WINDOW", wire.TypeAuth: "AUTH",
-		0: "type 0x00", 0x0F: "type 0x0F", wire.FirstSkippable: "type 0x80",
+		wire.TypeData: "DATA", wire.TypeEnd: "END", wire.TypeWindow: "WINDOW", wire.TypeAuth: "AUTH", wire.TypePart: "PART",
+		0: "type 0x00", 0x10: "type 0x10", wire.FirstSkippable: "type 0x80",
 	} {
 		if got := typ.String(); got != want {
 			t.Errorf("Type(%d).String() = %q, want %q", uint8(typ), got, want)

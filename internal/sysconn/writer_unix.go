@@ -14,9 +14,9 @@ type Writer struct {
 	write func(fd uintptr) bool // writeOnce, as a value that is created once
 
 	// State of a write.
-	out []byte
-	n   int
-	err error
+	head, out []byte
+	n         int
+	err       error
 }
 
 // NewWriter returns nil if the connection does not support non-blocking writes, for example with
@@ -33,10 +33,13 @@ func NewWriter(nc net.Conn) *Writer {
 
 // TryWrite returns how many bytes of out the system accepted. Fewer than all without an error
 // means that the rest must wait.
-func (s *Writer) TryWrite(out []byte) (taken int, err error) {
-	s.out = out
+func (s *Writer) TryWrite(out []byte) (taken int, err error) { return s.TryWriteBoth(nil, out) }
+
+// TryWriteBoth writes head and then out, as TryWrite does. Most systems write both at once.
+func (s *Writer) TryWriteBoth(head, out []byte) (taken int, err error) {
+	s.head, s.out = head, out
 	err = s.raw.Write(s.write)
-	s.out = nil
+	s.head, s.out = nil, nil
 	switch {
 	case err != nil:
 		return 0, err
@@ -50,7 +53,11 @@ func (s *Writer) TryWrite(out []byte) (taken int, err error) {
 
 func (s *Writer) writeOnce(fd uintptr) (done bool) {
 	for {
-		s.n, s.err = syscall.Write(int(fd), s.out)
+		if len(s.head) > 0 {
+			s.n, s.err = writeBoth(fd, s.head, s.out)
+		} else {
+			s.n, s.err = syscall.Write(int(fd), s.out)
+		}
 		if s.err != syscall.EINTR {
 			return true
 		}

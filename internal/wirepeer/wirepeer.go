@@ -170,6 +170,13 @@ func (p *Peer) Rest() []byte {
 	return rest
 }
 
+// Fill reads from Conn until n bytes are buffered.
+func (p *Peer) Fill(n int) error {
+	in, err := p.read(n)
+	p.in = append(in, p.in...)
+	return err
+}
+
 // read returns the next n bytes.
 func (p *Peer) read(n int) ([]byte, error) {
 	for len(p.in) < n {
@@ -198,6 +205,20 @@ func Reply(id uint64, payload []byte) []byte {
 	frame := append(wire.AppendReplyHead(nil, id, 0, 1, 0, nil), payload...)
 	wire.PutLength(frame, uint32(len(frame)-wire.HeaderSize))
 	return frame
+}
+
+// Parts returns a frame in PARTs, each of which has the next size; the last one has the rest.
+func Parts(frame []byte, sizes ...int) (parts [][]byte) {
+	id := binary.LittleEndian.Uint64(frame[8:])
+	for i := 0; len(frame) > 0; i++ {
+		n := len(frame)
+		if i < len(sizes) {
+			n = sizes[i]
+		}
+		parts = append(parts, append(wire.AppendPartHead(nil, id, uint32(n)), frame[:n]...))
+		frame = frame[n:]
+	}
+	return parts
 }
 
 // Fault is an ERROR.

@@ -160,7 +160,7 @@ func metadata(number int, name string, block []byte, w want) row {
 }
 
 func rows() []row {
-	return slices.Concat(frameRows(), checksumRows(), stateRows(), metadataRows(), codecRows(), compressionRows())
+	return slices.Concat(frameRows(), checksumRows(), stateRows(), partRows(), metadataRows(), codecRows(), compressionRows())
 }
 
 // frameRows are about single frames.
@@ -185,7 +185,7 @@ func frameRows() []row {
 		{number: 2, name: "unknown version", toServer: toServer{instead: version, want: refuse(wire.BadVersion)}, toClient: toClient{hello: func() []byte { return version }}},
 		both(3, "reserved bits of a frame", reserved, wire.BadFrame),
 		{number: 3, name: "reserved bits of the preface", toServer: toServer{instead: bits, want: refuse(wire.BadFrame)}, toClient: toClient{hello: func() []byte { return bits }}},
-		both(4, "unknown frame type", frame(0, 0x0F, 0, 0), wire.BadFrame),
+		both(4, "unknown frame type", frame(0, 0x10, 0, 0), wire.BadFrame),
 		both(4, "frame type 0", frame(0, 0, 0, 0), wire.BadFrame),
 		both(5, "AUTH of length 0", frame(0, wire.TypeAuth, 0, 0), wire.BadFrame),
 		{
