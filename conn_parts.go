@@ -6,7 +6,7 @@ import (
 )
 
 // parts is a large frame that arrives in PARTs, between which other frames may come. The bytes are
-// read into their place. See docs/decisions/0080-large-frames-in-parts.md.
+// read into their place. See docs/decisions/0081-large-frames-in-parts.md.
 type parts struct {
 	wire.Parts
 	largeBuffer
