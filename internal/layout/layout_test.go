@@ -52,9 +52,9 @@ var rules = []rule{
 	{packages: "balance/**", may: []string{"balance", "registry"}},
 	{packages: "internal/test/**", may: []string{"**"}},
 	{packages: "internal/wirepeer", may: []string{"wire"}},
-	{packages: "internal/lastknown", may: []string{"registry"}},                                           // it saves instances
+	{packages: "internal/lastknown", may: []string{"registry"}},                                                                // it saves instances
 	{packages: "internal/cluster", may: []string{"balance", "registry", "internal/loglimit", "internal/mono"}, standard: true}, // not the root package: it knows no calls
-	{packages: "internal/benchpb", may: []string{"codec/protobuf/pbrt"}},                                  // its messages have generated code
+	{packages: "internal/benchpb", may: []string{"codec/protobuf/pbrt"}},                                                       // its messages have generated code
 	{packages: "internal/conformance", may: []string{"codec/protobuf", "codec/protobuf/pbrt"}},
 	{packages: "internal/rawjson", may: []string{"codec"}},
 	{packages: "internal/introspect", may: above},                               // it calls servers
