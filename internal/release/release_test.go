@@ -162,18 +162,24 @@ func workingTree(t *testing.T) string {
 	if err := os.WriteFile(copied, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("git", "-C", repo, "-c", "user.name=test", "-c", "user.email=test@localhost", "stash", "create")
-	cmd.Env = append(os.Environ(), "GIT_INDEX_FILE="+copied)
-	var why bytes.Buffer
-	cmd.Stderr = &why
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("git stash create: %v: %s", err, &why)
+	git := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-C", repo, "-c", "user.name=test", "-c", "user.email=test@localhost"}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_INDEX_FILE="+copied)
+		var why bytes.Buffer
+		cmd.Stderr = &why
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("git %s: %v: %s", args[0], err, &why)
+		}
+		return strings.TrimSpace(string(out))
 	}
-	if commit := strings.TrimSpace(string(out)); commit != "" {
-		return commit
+	git("add", "--update")
+	tree := git("write-tree")
+	if tree == git("rev-parse", "HEAD^{tree}") {
+		return "HEAD"
 	}
-	return "HEAD"
+	return git("commit-tree", "-p", "HEAD", "-m", "the working tree", tree)
 }
 
 // freeAddress returns an address on which no process listens.
