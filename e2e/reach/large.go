@@ -47,6 +47,7 @@ func measureLarge(o options, r *report) error {
 		c.end()
 	}
 	r.LargeBeside = &comparison{Callers: 1, measure: p99}
+	r.LargeApart = &comparison{Callers: 1, measure: p99}
 	for range o.rounds {
 		l := say.Options{Addr: addr, Callers: 1, Calls: o.calls(500, 1)}
 		base, err := loadKind(s, "beside", l)
@@ -58,9 +59,16 @@ func measureLarge(o options, r *report) error {
 		if err != nil {
 			return err
 		}
+		l.Own = true
+		apart, err := loadKind(s, "beside", l)
+		if err != nil {
+			return err
+		}
 		r.LargeBeside.add(own, base)
+		r.LargeApart.add(apart, base)
 	}
 	r.LargeBeside.end()
+	r.LargeApart.end()
 	return nil
 }
 
@@ -75,6 +83,13 @@ func (r *report) printLarge(t io.Writer) {
 		line("bare connection", c.Size, c.Base, "")
 	}
 	heading(t, fmt.Sprintf("calls of 581 bytes next to messages of %d MiB, on one connection", besideSize>>20), "p99")
-	r.LargeBeside.print(t, "with", "without")
-	fmt.Fprintf(t, "longest, with\t%.1f ms\nlongest, without\t%.1f ms\n", r.LargeBeside.Own.Max/1e3, r.LargeBeside.Base.Max/1e3)
+	r.LargeBeside.printOwn(t, "with")
+	r.LargeApart.printOwn(t, "with, on another connection")
+	printLine(t, "without", r.LargeApart.Base, "")
+	for _, at := range []struct {
+		name string
+		f    figures
+	}{{"with", r.LargeBeside.Own}, {"with, on another connection", r.LargeApart.Own}, {"without", r.LargeBeside.Base}} {
+		fmt.Fprintf(t, "longest, %s\t%.1f ms\n", at.name, at.f.Max/1e3)
+	}
 }

@@ -32,6 +32,7 @@ type report struct {
 	Large   []*swapping   `json:"large,omitempty"`
 	// LargeBeside are small calls, and its base the same without large messages.
 	LargeBeside *comparison `json:"large_beside,omitempty"`
+	LargeApart  *comparison `json:"large_apart,omitempty"`
 }
 
 func newReport() *report {

@@ -164,24 +164,26 @@ func swapInTurn(o Options, swap func(in []byte) error) (Result, error) {
 	})
 }
 
-// SayBeside calls Say, while messages of o.Size are swapped on the same connection, if it is not 0.
+// SayBeside calls Say, while messages of o.Size are swapped on the same connection, with o.Own on
+// another one, if it is not 0.
 func SayBeside(o Options) (Result, error) {
-	var made atomic.Bool // a client under load makes more connections
-	c, err := anser.Dial(o.Addr, anser.Conns(1), anser.MaxMessage(largest), anser.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-		if made.Swap(true) {
-			return nil, errors.New("there is one already")
-		}
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}))
+	c, err := dialOne(o)
 	if err != nil {
 		return Result{}, err
 	}
 	defer c.Close()
+	large := c
+	if o.Own {
+		if large, err = dialOne(o); err != nil {
+			return Result{}, err
+		}
+		defer large.Close()
+	}
 	var others sync.WaitGroup
 	var failed error
 	stop := make(chan struct{})
 	return together(o, func(int) error {
-		if err := warmUp(c); err != nil || o.Size == 0 {
+		if err := errors.Join(warmUp(c), warmUp(large)); err != nil || o.Size == 0 {
 			return err
 		}
 		in := make([]byte, o.Size)
@@ -192,7 +194,7 @@ func SayBeside(o Options) (Result, error) {
 				case <-stop:
 					return
 				default:
-					failed = swap(c, in)
+					failed = swap(large, in)
 				}
 			}
 		})
@@ -203,6 +205,17 @@ func SayBeside(o Options) (Result, error) {
 		others.Wait()
 		return took, errors.Join(err, failed)
 	})
+}
+
+// dialOne makes a client with one connection, also under load.
+func dialOne(o Options) (*anser.Client, error) {
+	var made atomic.Bool
+	return anser.Dial(o.Addr, anser.Conns(1), anser.MaxMessage(largest), anser.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		if made.Swap(true) {
+			return nil, errors.New("there is one already")
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}))
 }
 
 // sayEvery is the time from one call of SayBeside to the next, unless that takes longer. Calls
