@@ -59,7 +59,7 @@ type call struct {
 	observed context.Context // of an attempt reported to observers
 	route    *Route          // the router's choice of instances; nil: all
 	traced   traced          // what chose its trace context, until its request is encoded; or nil
-	lent     []byte          // a large request of the raw codec, which is not in frame; or nil
+	lent     []byte          // a large encoded request, which is not in frame; or nil
 
 	mover  mover     // of a call that may move to another instance if its own falls silent; else nil
 	sent   keptKey   // of the last attempt with an unknown outcome, if unsure is set
@@ -70,6 +70,8 @@ type call struct {
 	chosen tracedCall      // of a call that is measured, if an observer chooses trace contexts
 	pick   balance.Request // passed to balancers
 	plain  []byte          // of a call with compression: first the encoded request, later the decompressed reply
+	// encoded is the buffer of lent, which is frame's otherwise; nil if it is the caller's.
+	encoded []byte
 }
 
 // opening returns when the call began.
@@ -172,6 +174,9 @@ func (k *call) clear() {
 //
 //go:noinline
 func (k *call) dropMessage() {
+	if k.encoded != nil {
+		k.frame, k.encoded = k.encoded, nil
+	}
 	k.lent, k.pick.Payload = nil, nil
 	if cap(k.frame) > maxKeptMessage {
 		k.frame = nil

@@ -50,7 +50,12 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	k.frame = frame
 	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
-	return cd, k.setPickRequest(ctx, m, in, o, k.frame[k.head:])
+	message := k.frame[k.head:]
+	if k.lends && len(message) >= lendFrom {
+		// A reply that comes early must not be written into what is lent.
+		k.frame, k.encoded, k.lent = k.frame[:k.head:k.head], k.frame, message
+	}
+	return cd, k.setPickRequest(ctx, m, in, o, message)
 }
 
 // encodeHead encodes the part of the frame before the message. With FlagStream it is the frame of

@@ -12,8 +12,9 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Large messages of the raw codec are neither copied before they are written nor after they were
-// read. See docs/decisions/0079-large-raw-messages.md.
+// Large messages are not copied to be written; with the raw codec they are neither encoded nor
+// copied after they were read. See docs/decisions/0079-large-raw-messages.md and
+// docs/decisions/0082-large-encoded-messages.md.
 const (
 	lendFrom  = 512 << 10 // bytes of the smallest payload that is lent
 	lentHead  = 16 << 10  // bytes of it that are copied, to be written with the head of the frame
@@ -37,6 +38,7 @@ type loan struct {
 	lets   bool   // what waits is written before the next PART
 	id     uint64 // of the call, if split is set
 	gauge  *atomic.Int32
+	room   *[]byte // the buffer of the payload, which goes back to scratch; nil: it has another owner
 
 	mu      sync.Mutex // guards the fields below
 	payload []byte     // what is not written yet
@@ -46,7 +48,20 @@ type loan struct {
 	first   [wire.HeaderSize]byte
 }
 
-// lendable returns the payload of a message if it is lent, and not copied, else nil.
+// lentReply is the payload of a large reply that is not copied.
+type lentReply struct {
+	payload []byte  // nil: there is none
+	room    *[]byte // as in loan
+}
+
+// discard gives back the memory of a reply that is not sent.
+func (r lentReply) discard() {
+	if r.room != nil {
+		putScratch(r.room)
+	}
+}
+
+// lendable returns the payload of a message if it is lent, and not encoded, else nil.
 func lendable(cd codec.Codec, v any) []byte {
 	if _, raw := cd.(codec.Raw); !raw {
 		return nil
@@ -156,6 +171,9 @@ func (w *writer) writeLentLocked() {
 func (w *writer) repayLocked() {
 	if l := w.lent; l != nil {
 		l.drop()
+		if l.room != nil {
+			putScratch(l.room)
+		}
 		if l.gauge != nil {
 			l.gauge.Store(0)
 		}

@@ -247,22 +247,23 @@ func (c *calleeHalf) finishDrain() {
 // answer sends the answer of a call and removes the call from the table in one step: between two
 // steps no call would be open, and a drain would close the connection before the answer is sent.
 // The payload of the frame may be in lent.
-func (c *calleeHalf) answer(id uint64, frame, lent []byte) {
+func (c *calleeHalf) answer(id uint64, frame []byte, lent lentReply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.waitRoomLocked(context.Background())
-	if lent != nil && err == nil {
+	if lent.payload != nil && err == nil {
 		err = c.awaitLoanLocked(context.Background())
 	}
 	c.detached--
 	// A cancelled or lost call is no longer in the table, and its reply is not needed.
 	if c.running.Take(id) == nil || err != nil || len(frame) == 0 {
+		lent.discard()
 		return
 	}
-	if lent != nil {
+	if lent.payload != nil {
 		head := len(c.buf)
 		c.appendLocked(frame)
-		c.lendLocked(head, lent)
+		c.lendLocked(head, lent.payload).room = lent.room
 		if !c.writing {
 			c.flushLocked(false)
 		}

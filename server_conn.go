@@ -235,8 +235,8 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 		s.now = s.run.end()
 		ctx.method.end(&timed, s.now, false)
 	}
-	if lent := s.run.lent; lent != nil {
-		s.run.lent = nil
+	if lent := s.run.lent.payload; lent != nil {
+		s.run.lent.payload = nil
 		return false, c.flushLent(s, head, lent)
 	}
 	return false, c.flushIfFull(s)
@@ -259,7 +259,7 @@ var errExited = &Error{Code: Internal, Outcome: Executed, Message: "the handler 
 // goes on reading, unless one does already.
 func (c *serverConn) exited(s *reading, word uint64, ctx *callContext) {
 	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
-		c.finishDetached(ctx, appendFault(nil, ctx, errExited), nil)
+		c.finishDetached(ctx, appendFault(nil, ctx, errExited), lentReply{})
 		s.release()
 		return
 	}

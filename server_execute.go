@@ -36,7 +36,7 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, 
 			result = appendUnfinished(out, ctx, run.fault)
 		}
 		if run.measured {
-			s.measure(ctx, run, run.size(payload), len(result)-len(out)+len(run.lent))
+			s.measure(ctx, run, run.size(payload), len(result)-len(out)+len(run.lent.payload))
 		}
 	}()
 	in, fault := s.decodeRequest(ctx, cd, payload, run)
@@ -99,9 +99,14 @@ func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []
 	start := len(out)
 	result := wire.AppendReplyHead(out, ctx.id, ctx.method.flags(), ctx.codec, 0, ctx.trailers())
 	head := len(result)
-	if run.lends && (ctx.extras == nil || ctx.extras.packing == nil) {
+	lends := run.lends && (ctx.extras == nil || ctx.extras.packing == nil)
+	if lends {
 		if lent := lendable(cd, reply); lent != nil {
-			return ctx.lendReply(result, start, lent, run)
+			if fault := ctx.endReply(result[start:], len(lent)); fault != nil {
+				return nil, fault
+			}
+			run.lent.payload = lent
+			return result, nil
 		}
 	}
 	result, err := cd.Append(result, reply)
@@ -113,23 +118,24 @@ func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []
 			return nil, &Error{Code: Internal, Outcome: Executed, Message: err.Error()}
 		}
 	}
-	size := len(result) - start - wire.HeaderSize
-	if uint64(size) > ctx.conn.peer.MaxFrame {
-		return nil, ctx.replyTooLong(size)
+	if fault := ctx.endReply(result[start:], 0); fault != nil {
+		return nil, fault
 	}
-	wire.PutLength(result[start:], uint32(size))
+	if lends && run.job != nil && len(result)-head >= lendFrom {
+		run.lent = lentReply{result[head:], run.job.lendRoom(result)}
+		return result[:head], nil
+	}
 	return result, nil
 }
 
-// lendReply completes the head of a reply whose payload is not copied.
-func (c *callContext) lendReply(result []byte, start int, lent []byte, run *execution) ([]byte, *Error) {
-	size := len(result) - start - wire.HeaderSize + len(lent)
+// endReply completes the frame of a reply, of which lent bytes follow.
+func (c *callContext) endReply(frame []byte, lent int) *Error {
+	size := len(frame) - wire.HeaderSize + lent
 	if uint64(size) > c.conn.peer.MaxFrame {
-		return nil, c.replyTooLong(size)
+		return c.replyTooLong(size)
 	}
-	wire.PutLength(result[start:], uint32(size))
-	run.lent = lent
-	return result, nil
+	wire.PutLength(frame, uint32(size))
+	return nil
 }
 
 // replyTooLong is the error of a call whose reply the client does not accept.

@@ -257,7 +257,7 @@ func (c *calleeHalf) answerForwarded(ctx *callContext, r *forwardReply, fault *E
 		c.unread.Add(1)
 		go func() {
 			defer c.background.Done()
-			c.answer(ctx.id, frame, nil)
+			c.answer(ctx.id, frame, lentReply{})
 			c.unread.Add(-1)
 			c.server.memory.Give(len(frame))
 			c.release(ctx)

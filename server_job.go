@@ -92,6 +92,13 @@ func (j *job) room() []byte {
 	return (*j.reply)[:0]
 }
 
+// lendRoom makes b, which is in the buffer of room, a reply that is lent.
+func (j *job) lendRoom(b []byte) *[]byte {
+	room := j.reply
+	*room, j.reply = b, nil
+	return room
+}
+
 // give releases the memory that is counted for the job, which belongs to the call ctx.
 func (j *job) give(ctx *callContext) {
 	if j.held != 0 {
@@ -326,7 +333,7 @@ func (c *calleeHalf) begin(j *job) (call bool) {
 func (c *calleeHalf) finishJob(j *job) (next *job) {
 	ctx := j.ctx
 	if j.run.measured {
-		c.server.measure(ctx, &j.run, j.size, len(j.out)+len(j.run.lent))
+		c.server.measure(ctx, &j.run, j.size, len(j.out)+len(j.run.lent.payload))
 	}
 	if j.refused == nil {
 		if m := ctx.method; m.mode == runLearned {
@@ -338,7 +345,7 @@ func (c *calleeHalf) finishJob(j *job) (next *job) {
 		}
 	}
 	j.returned = true
-	if n := len(j.out) + len(j.run.lent); n > smallRequest { // until the connection has it
+	if n := len(j.out) + len(j.run.lent.payload); n > smallRequest { // until the connection has it
 		c.server.memory.Force(n)
 		j.held += n
 	}
@@ -352,7 +359,7 @@ func (c *calleeHalf) finishJob(j *job) (next *job) {
 
 // jobPanicked answers a call in which the user's code panicked, like finishJob.
 func (c *calleeHalf) jobPanicked(j *job, p any) (next *job) {
-	j.run.fault, j.run.lent = c.server.panicError(j.ctx, j.run.phase, p), nil
+	j.run.fault, j.run.lent = c.server.panicError(j.ctx, j.run.phase, p), lentReply{}
 	j.out = appendUnfinished(nil, j.ctx, j.run.fault)
 	ended := false
 	defer func() {
@@ -379,7 +386,7 @@ func (c *calleeHalf) jobExited(j *job) {
 		c.server.measure(ctx, &j.run, j.size, 0)
 	}
 	if !j.returned {
-		c.finishDetached(ctx, appendFault(nil, ctx, errExited), nil)
+		c.finishDetached(ctx, appendFault(nil, ctx, errExited), lentReply{})
 	}
 }
 
@@ -389,7 +396,7 @@ var errExpired = refusal(DeadlineExceeded, "the call's time was over before it c
 
 // finishDetached ends a call that did not end on the reader goroutine, and sends its answer. lent
 // is as for answer.
-func (c *calleeHalf) finishDetached(ctx *callContext, frame, lent []byte) {
+func (c *calleeHalf) finishDetached(ctx *callContext, frame []byte, lent lentReply) {
 	ctx.finish()
 	if k := ctx.protocolCall(); k != nil {
 		defer c.release(ctx) // the protocol runs code of the user

@@ -18,8 +18,8 @@ type execution struct {
 	began   mono.Time // when the call began to run; 0: the clock was not read
 	ended   mono.Time // the end of the call, if observers asked for it; otherwise 0
 	job     *job      // of a call that runs on a worker, or nil
-	lends   bool      // a large reply of the raw codec is not copied
-	lent    []byte    // such a reply, which follows the frame's head; or nil
+	lends   bool      // a large reply is not copied to be written
+	lent    lentReply // such a reply, which follows the frame's head
 	phase   panicPhase
 	choice  TraceChoice // of a call that may be measured, if an observer chooses trace contexts
 
@@ -247,7 +247,7 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 		}
 		size := 0
 		if fault == nil {
-			size = replyBytes(len(result) - len(out) + len(run.lent))
+			size = replyBytes(len(result) - len(out) + len(run.lent.payload))
 		}
 		run.ended = s.endObserved(x, asError(fault), size)
 	}()
@@ -290,7 +290,7 @@ func (s *Server) executeObserved(x *observedCall, ctx *callContext, cd codec.Cod
 	if fault != nil {
 		return appendObserved(out, ctx, fault, true)
 	}
-	if now := len(result)-len(out)+len(run.lent) > timedCoding; now != large {
+	if now := len(result)-len(out)+len(run.lent.payload) > timedCoding; now != large {
 		ctx.method.largeReply.Store(now)
 	}
 	return result

@@ -311,7 +311,7 @@ func (k *ProtocolCall) Refuse(why *Error) {
 	k.answered = true
 	k.mu.Unlock()
 	c.server.memory.Give(k.held)
-	c.finishDetached(k.ctx, nil, nil)
+	c.finishDetached(k.ctx, nil, lentReply{})
 }
 
 // Run makes the server run the handler with the message, which must be the result of NewRequest,

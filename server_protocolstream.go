@@ -347,7 +347,7 @@ func (c *calleeHalf) runForeign(ctx *callContext, st *foreignStream, refused *Er
 		}
 		unbind()
 		st.stop(failure(FailedPrecondition, OutcomeUnknown, PhaseNone, nil, "the handler has returned: its stream is over"))
-		c.finishDetached(ctx, nil, nil)
+		c.finishDetached(ctx, nil, lentReply{})
 	}()
 	if refused != nil {
 		appendRefusal(nil, ctx, refused)
