@@ -307,7 +307,7 @@ func (rd *reader) discard(n int) error {
 		sum = wire.UpdateChecksum(0, begun)
 	}
 	rd.dropLarge()
-	rd.r, rd.w = 0, 0
+	rd.r, rd.w, rd.need = 0, 0, 0
 	rd.grow()
 	for n > 0 {
 		m, err := rd.nc.Read(rd.buf[:min(n, len(rd.buf))])
