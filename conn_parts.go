@@ -33,10 +33,10 @@ func (rd *reader) firstPart(h wire.Header, body []byte) (wire.Parts, error) {
 }
 
 // beginParts begins a frame with the body of the first PART, for which firstPart has returned
-// begun. Without memory for a REQUEST it returns errNoMemory, as takePart and fill do; the caller
-// then drops the frame.
-func (rd *reader) beginParts(begun wire.Parts, body []byte) error {
-	p := &parts{Parts: begun}
+// begun. A frame that is not wanted is thrown away from the beginning. Without memory for a REQUEST
+// beginParts returns errNoMemory, as takePart and fill do; the caller then drops the frame.
+func (rd *reader) beginParts(begun wire.Parts, body []byte, wanted bool) error {
+	p := &parts{Parts: begun, dropped: !wanted}
 	p.need = wire.HeaderSize + int(p.Head.Length)
 	if rd.sealed != 0 {
 		p.need += wire.ChecksumSize // of the last PART
@@ -45,7 +45,7 @@ func (rd *reader) beginParts(begun wire.Parts, body []byte) error {
 	rd.progress.partedBytes.Store(int64(len(body)))
 	rd.progress.parted.Store(mono.Now())
 	rd.progress.upkeep.Stir()
-	if !rd.enlarge(&p.largeBuffer, body, p.Head.Type != wire.TypeRequest) {
+	if wanted && !rd.enlarge(&p.largeBuffer, body, p.Head.Type != wire.TypeRequest) {
 		return errNoMemory
 	}
 	return nil
@@ -75,6 +75,15 @@ func (rd *reader) takePart(h wire.Header, body []byte) error {
 
 // enterPart makes fillPart read the rest of the PART of which the beginning is all that is unread,
 // if it belongs to a frame that arrives in PARTs.
+// mayEndEarly returns an error if a REPLY that has ended early is due; awaits is as for
+// [callsToClient].
+func (p *parts) mayEndEarly(awaits func(h wire.Header) (bool, error)) error {
+	if due, err := awaits(p.Head); err != nil || !due {
+		return err
+	}
+	return wire.Errorf(wire.BadFrame, "the REPLY to the call %d ends early, and the call was not cancelled", p.Head.ID&^fromServer)
+}
+
 func (rd *reader) enterPart() (entered bool, err error) {
 	frame := rd.buf[rd.r:rd.w]
 	length := rd.need - wire.HeaderSize
