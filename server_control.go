@@ -196,7 +196,7 @@ func (c *serverConn) beginParts(s *reading, h wire.Header, body []byte) error {
 	c.pings = pingLimit{}
 	s.inParts = h.ID
 	c.mu.Lock()
-	c.arriving = true
+	c.arriving = !s.drained // otherwise it will be refused
 	c.mu.Unlock()
 	err = s.reader.beginParts(begun, body, true)
 	s.parts.method = number
