@@ -242,11 +242,18 @@ func (c *callerHalf) cancelLocked(k *call, over bool, now mono.Time) {
 	c.giveUpLocked(k.id, now, until)
 }
 
-// isOpen reports whether an answer to the call is due.
-func (c *callerHalf) isOpen(id uint64) bool {
+// awaits reports whether the answer to a call is due that a frame is. It returns an error if the
+// call was never made.
+func (c *callerHalf) awaits(h wire.Header) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.open.Get(id) != nil
+	if c.open.Get(h.ID) != nil {
+		return true, nil
+	}
+	if h.ID > c.lastID {
+		return false, neverMade(h.Type, h.ID)
+	}
+	return false, nil
 }
 
 // ifOpen runs f if k has not ended, and k cannot end meanwhile: k.frame is as it was sent.

@@ -22,8 +22,8 @@ type callHandler interface {
 
 // inboundCalls takes the calls of a server to its client on one connection.
 type inboundCalls interface {
-	// called handles METHOD, REQUEST and CANCEL, and the header of the first PART of a REQUEST. It
-	// runs on the reader goroutine and does not wait.
+	// called handles METHOD, REQUEST and CANCEL, and the header of the first PART of a REQUEST, and
+	// of the PART that ends it early. It runs on the reader goroutine and does not wait.
 	called(h wire.Header, body []byte) error
 	// busyLocked reports whether calls run. The lock of the connection is held.
 	busyLocked() bool
@@ -32,7 +32,7 @@ type inboundCalls interface {
 }
 
 // called handles METHOD, REQUEST and CANCEL of a server, and the header of the first PART of a
-// REQUEST.
+// REQUEST, and of the PART that ends it early.
 func (c *clientConn) called(h wire.Header, body []byte) error {
 	handler := c.host.handlers
 	if handler == nil {
@@ -47,8 +47,13 @@ func (c *clientConn) called(h wire.Header, body []byte) error {
 		c.inbound.Store(in)
 	}
 	c.pings = pingLimit{}
-	if p := c.role.reader.parts; p != nil && h.Type == wire.TypeCancel && h.ID == p.Head.ID {
-		c.role.reader.dropParts()
+	if p := c.role.reader.parts; p != nil && h.ID == p.Head.ID {
+		switch h.Type {
+		case wire.TypeCancel:
+			c.role.reader.dropParts()
+		case wire.TypeRequest:
+			return wire.Errorf(wire.BadID, "REQUEST with the id %d between the PARTs of another one", h.ID&^fromServer)
+		}
 	}
 	return (*in).called(h, body)
 }
@@ -58,19 +63,28 @@ func (c *clientConn) part(h wire.Header, body []byte) error {
 	rd := c.role.reader
 	if p := rd.parts; p != nil {
 		err := rd.takePart(h, body)
-		if err == nil && len(body) == 0 && p.Head.Type == wire.TypeReply && c.isOpen(h.ID) {
-			err = wire.Errorf(wire.BadFrame, "the REPLY to the call %d ends early, and the call was not cancelled", h.ID)
+		switch {
+		case err != nil || len(body) > 0:
+			return err
+		case p.Head.Type == wire.TypeReply:
+			return p.mayEndEarly(c.awaits)
 		}
-		return err
+		return c.called(h, nil)
 	}
 	begun, err := rd.firstPart(h, body)
-	if err == nil && begun.Head.Type == wire.TypeRequest {
-		err = c.called(h, nil)
+	if err != nil {
+		return err
+	}
+	wanted := true
+	if begun.Head.Type == wire.TypeReply {
+		wanted, err = c.awaits(begun.Head)
+	} else {
+		err = c.called(h, body)
 	}
 	if err != nil {
 		return err
 	}
-	return rd.beginParts(begun, body)
+	return rd.beginParts(begun, body, wanted)
 }
 
 // servesLocked reports whether calls of the server run on this side of the connection.

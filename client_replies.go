@@ -291,7 +291,7 @@ func (c *callerHalf) deliver(last bool) (alone bool, broken error) {
 		k := a.call
 		if k == nil {
 			if a.id > made {
-				broken = errors.Join(broken, neverMade(a))
+				broken = errors.Join(broken, neverMade(a.kind, a.id))
 			}
 			continue
 		}
@@ -312,10 +312,10 @@ func (c *callerHalf) deliver(last bool) (alone bool, broken error) {
 }
 
 // neverMade returns what is wrong with an answer to a call that this side has not made.
-func neverMade(a *arrived) error {
+func neverMade(kind wire.Type, id uint64) error {
 	reason := wire.BadID
-	if a.id>>63 != 0 { // the id of a call in the other direction
+	if id>>63 != 0 { // the id of a call in the other direction
 		reason = wire.BadFrame
 	}
-	return wire.Errorf(reason, "%s for the call %d, which was never made", a.kind, a.id)
+	return wire.Errorf(reason, "%s for the call %d, which was never made", kind, id)
 }

@@ -134,10 +134,10 @@ func isSame(a, b wirepeer.Frame) bool {
 }
 
 // sealable returns the whole frames at the beginning of the bytes, up to the first one whose
-// flags say that it has a checksum.
+// flags say that it has a checksum, or which has something in the place of the check of its header.
 func sealable(data []byte) []byte {
 	at := 0
-	for len(data)-at >= wire.HeaderSize && data[at+5]&byte(wire.FlagCRC) == 0 {
+	for len(data)-at >= wire.HeaderSize && data[at+5]&byte(wire.FlagCRC)|data[at+6]|data[at+7] == 0 {
 		end := uint64(at+wire.HeaderSize) + uint64(binary.LittleEndian.Uint32(data[at:]))
 		if end > uint64(len(data)) {
 			break

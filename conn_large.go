@@ -81,7 +81,7 @@ func (rd *reader) begun() []byte {
 // fillLarge reads once into the buffer of a large frame, and not beyond its end.
 func (rd *reader) fillLarge() error {
 	l := &rd.large
-	rd.progress.partBytes.Store(int64(l.n))
+	rd.arriving(l.n)
 	if l.n == len(l.buf) && !rd.makeLarge(false) {
 		return errNoMemory
 	}

@@ -1,7 +1,8 @@
 package anser
 
 import (
-	"github.com/anser-rpc/anser/internal/mono"
+	"time"
+
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -10,10 +11,11 @@ import (
 type parts struct {
 	wire.Parts
 	largeBuffer
-	method  uint32 // number of the method of a REQUEST
-	left    int    // bytes of the current PART that are read into place, with its checksum; 0: there is none
-	sum     uint32 // of the bytes of the current PART so far
-	dropped bool   // what arrives is thrown away
+	method  uint32        // number of the method of a REQUEST
+	left    int           // bytes of the current PART that are read into place, with its checksum; 0: there is none
+	sum     uint32        // of the bytes of the current PART so far
+	dropped bool          // what arrives is thrown away
+	spent   time.Duration // reading since the first PART
 }
 
 // firstPart checks the first PART of a frame.
@@ -33,19 +35,17 @@ func (rd *reader) firstPart(h wire.Header, body []byte) (wire.Parts, error) {
 }
 
 // beginParts begins a frame with the body of the first PART, for which firstPart has returned
-// begun. Without memory for a REQUEST it returns errNoMemory, as takePart and fill do; the caller
-// then drops the frame.
-func (rd *reader) beginParts(begun wire.Parts, body []byte) error {
-	p := &parts{Parts: begun}
+// begun. A frame that is not wanted is thrown away from the beginning. Without memory for a REQUEST
+// beginParts returns errNoMemory, as takePart and fill do; the caller then drops the frame.
+func (rd *reader) beginParts(begun wire.Parts, body []byte, wanted bool) error {
+	p := &parts{Parts: begun, dropped: !wanted}
 	p.need = wire.HeaderSize + int(p.Head.Length)
 	if rd.sealed != 0 {
 		p.need += wire.ChecksumSize // of the last PART
 	}
 	rd.parts = p
 	rd.progress.partedBytes.Store(int64(len(body)))
-	rd.progress.parted.Store(mono.Now())
-	rd.progress.upkeep.Stir()
-	if !rd.enlarge(&p.largeBuffer, body, p.Head.Type != wire.TypeRequest) {
+	if wanted && !rd.enlarge(&p.largeBuffer, body, p.Head.Type != wire.TypeRequest) {
 		return errNoMemory
 	}
 	return nil
@@ -73,6 +73,15 @@ func (rd *reader) takePart(h wire.Header, body []byte) error {
 	return nil
 }
 
+// mayEndEarly returns an error if a REPLY that has ended early is due; awaits is as for
+// [callsToClient].
+func (p *parts) mayEndEarly(awaits func(h wire.Header) (bool, error)) error {
+	if due, err := awaits(p.Head); err != nil || !due {
+		return err
+	}
+	return wire.Errorf(wire.BadFrame, "the REPLY to the call %d ends early, and the call was not cancelled", p.Head.ID&^fromServer)
+}
+
 // enterPart makes fillPart read the rest of the PART of which the beginning is all that is unread,
 // if it belongs to a frame that arrives in PARTs.
 func (rd *reader) enterPart() (entered bool, err error) {
@@ -89,7 +98,7 @@ func (rd *reader) enterPart() (entered bool, err error) {
 	if _, err := p.Next(getUint64(frame[idOffset:]), size); err != nil {
 		return false, err
 	}
-	rd.r, rd.w, rd.need = 0, 0, 0
+	rd.r, rd.w, rd.need, rd.since = 0, 0, 0, 0
 	rd.progress.partial.Store(0) // progress.parted is older
 	p.left, p.sum = length, wire.UpdateChecksum(0, frame[:wire.HeaderSize])
 	return true, rd.arrivedInside(frame[wire.HeaderSize:], true)
@@ -189,7 +198,6 @@ func (rd *reader) dropParts() {
 func (rd *reader) endParts() {
 	p := rd.parts
 	rd.parts = nil
-	rd.progress.parted.Store(0)
 	if !p.dropped {
 		rd.large = p.largeBuffer
 		rd.large.need, rd.large.parted = p.n, true

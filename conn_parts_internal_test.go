@@ -30,7 +30,7 @@ func nextWhole(rd *reader) (h wire.Header, body []byte, err error) {
 		default:
 			begun, e := rd.firstPart(h, body)
 			if err = e; err == nil {
-				err = rd.beginParts(begun, body)
+				err = rd.beginParts(begun, body, true)
 			}
 		}
 		if err != nil {
@@ -189,7 +189,7 @@ func TestAnnouncedPartsTakeLittleMemory(t *testing.T) {
 					begun = true
 					first, e := rd.firstPart(h, body)
 					if err = e; err == nil {
-						err = rd.beginParts(first, body)
+						err = rd.beginParts(first, body, true)
 					}
 				default:
 					err = rd.takePart(h, body)

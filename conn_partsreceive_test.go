@@ -175,6 +175,24 @@ func TestDrainBetweenParts(t *testing.T) {
 	}
 }
 
+// A REQUEST that begins after the client's DRAIN does not keep the connection open.
+func TestPartsAfterDrain(t *testing.T) {
+	partsBubble(t, func(t *testing.T, network *ansertest.Network) {
+		_, p := partsServer(t, network)
+		parts := func(id uint64) [][]byte { return wirepeer.Parts(wirepeer.Request(id, 1, make([]byte, 100_000)), 64) }
+		drain := wire.AppendDrain(nil, 0, 0)
+		p.Send(parts(1)[0], drain, wire.AppendPartHead(nil, 1, 0), parts(2)[0], drain)
+		began := time.Now()
+		if reason, text, err := p.ReadClose(); reason != wire.Normal || err != nil {
+			t.Errorf("%s: %s, %v", reason, text, err)
+		}
+		if d := time.Since(began); d > 0 {
+			t.Errorf("closed after %v", d)
+		}
+		p.Close()
+	})
+}
+
 // A server that shuts down sends the whole of a large reply before CLOSE.
 func TestCloseAfterALargeReplyInParts(t *testing.T) {
 	partsBubble(t, func(t *testing.T, network *ansertest.Network) {

@@ -33,6 +33,7 @@ type reader struct {
 	buf      []byte          // nil: nothing is unread, and socket waits
 	r, w     int             // buf[r:w] is unread
 	need     int             // bytes of the frame at buf[r:] if it is not complete, else 0
+	since    mono.Time       // time at which the first byte of an unfinished frame had arrived, or 0
 	large    largeBuffer
 	parts    *parts // a frame that arrives in PARTs, or nil
 	peek     bool   // the last frame was large
@@ -44,12 +45,14 @@ type reader struct {
 	memory   *membudget.Budget // of a server, or nil
 }
 
-// progress is the state that the reader shares with the maintenance of its connection.
+// progress is the state that the reader shares with the maintenance of its connection. While the
+// reader does not read, perhaps because the peer does not read either, no frame is late: partial
+// and parted are 0 then.
 type progress struct {
 	lastRead    mono.Atomic  // time of the last read that returned bytes
 	partial     mono.Atomic  // time at which the first byte of an unfinished frame had arrived, or 0
 	partBytes   atomic.Int64 // bytes of it that have arrived
-	parted      mono.Atomic  // time at which a frame began that arrives in PARTs, or 0
+	parted      mono.Atomic  // time at which a frame in PARTs began, later by what was not spent reading, or 0
 	partedBytes atomic.Int64 // bytes of it that have arrived
 	received    atomic.Int64 // bytes of the connection so far; written by the reader goroutine
 	upkeep      *upkeep.Task // of the connection; nil before it is maintained
@@ -148,6 +151,24 @@ func (rd *reader) nextData(id uint64) (h wire.Header, body []byte, ok bool) {
 // fill reads once. A frame that does not fit the buffer, or fills much of it, gets a buffer of its
 // own, if the memory limit allows it: otherwise fill returns errNoMemory without reading.
 func (rd *reader) fill() error {
+	p := rd.parts
+	if p != nil {
+		rd.progress.parted.Store(mono.Now().Add(-p.spent))
+		rd.progress.upkeep.Stir()
+	}
+	err := rd.fillOnce()
+	if p != nil {
+		p.spent = mono.Now().Sub(rd.progress.parted.Load())
+		rd.progress.parted.Store(0)
+	}
+	if rd.since != 0 {
+		rd.progress.partial.Store(0)
+	}
+	return err
+}
+
+// fillOnce is fill without the clock of the frames that have begun.
+func (rd *reader) fillOnce() error {
 	if rd.large.buf != nil {
 		if !rd.large.returned {
 			return rd.fillLarge()
@@ -163,7 +184,7 @@ func (rd *reader) fill() error {
 	} else if large, err := rd.keepUnfinished(); err != nil {
 		return err
 	} else if large {
-		return rd.fill()
+		return rd.fillOnce()
 	}
 	n, err := rd.read()
 	if n > 0 {
@@ -229,8 +250,7 @@ func (rd *reader) Waits() {
 
 // rewind prepares the empty buffer for the next frames.
 func (rd *reader) rewind() {
-	rd.r, rd.w = 0, 0
-	rd.progress.partial.Store(0)
+	rd.r, rd.w, rd.since = 0, 0, 0
 	if rd.socket == nil && rd.quiet >= quietReads && len(rd.buf) > idleBuffer {
 		bufpool.Put(rd.buf)
 		rd.buf, rd.quiet = make([]byte, idleBuffer), 0
@@ -240,15 +260,11 @@ func (rd *reader) rewind() {
 // keepUnfinished makes room for more of a frame that has not arrived as a whole. large reports that
 // it has a buffer of its own now.
 func (rd *reader) keepUnfinished() (large bool, err error) {
-	if rd.r > 0 {
-		rd.progress.partial.Store(0)
-	}
-	if rd.progress.partial.Load() == 0 {
-		rd.progress.partial.Store(mono.Now())
-		rd.progress.upkeep.Stir()
+	if rd.r > 0 || rd.since == 0 {
+		rd.since = mono.Now()
 	}
 	have := rd.w - rd.r
-	rd.progress.partBytes.Store(int64(have))
+	rd.arriving(have)
 	if rd.need >= largeFrame && have < rd.need {
 		if wire.Type(rd.buf[rd.r+typeOffset]) == wire.TypePart {
 			if large, err = rd.enterPart(); large || err != nil {
@@ -270,6 +286,13 @@ func (rd *reader) keepUnfinished() (large bool, err error) {
 		rd.grow()
 	}
 	return false, nil
+}
+
+// arriving starts the clock of the unfinished frame, of which n bytes have arrived.
+func (rd *reader) arriving(n int) {
+	rd.progress.partBytes.Store(int64(n))
+	rd.progress.partial.Store(rd.since)
+	rd.progress.upkeep.Stir()
 }
 
 // continueFrom makes rd continue with a copy of the bytes that before has not returned yet, and
@@ -303,11 +326,13 @@ func (rd *reader) discard(n int) error {
 	sum := uint32(0)
 	begun := rd.begun()
 	arrived := len(begun)
+	rd.arriving(arrived)
+	defer rd.progress.partial.Store(0)
 	if rd.sealed != 0 {
 		sum = wire.UpdateChecksum(0, begun)
 	}
 	rd.dropLarge()
-	rd.r, rd.w = 0, 0
+	rd.r, rd.w, rd.need = 0, 0, 0
 	rd.grow()
 	for n > 0 {
 		m, err := rd.nc.Read(rd.buf[:min(n, len(rd.buf))])

@@ -3,6 +3,7 @@ package anser_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -111,5 +112,56 @@ func TestReadTimeoutOfAClient(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The time in which a server does not read, as its client is slow to take a reply, does not count
+// for a frame of the client that has begun to arrive.
+func TestFrameDuringASlowReply(t *testing.T) {
+	const size = 400_000
+	large := wirepeer.Request(2, 2, nil)
+	for name, c := range map[string]struct{ first, then []byte }{
+		"in PARTs": {
+			slices.Concat(wirepeer.Parts(wirepeer.Request(1, 1, make([]byte, 100_000)), 64)[0], large),
+			wirepeer.Parts(wirepeer.Request(1, 1, make([]byte, 100_000)), 64)[1],
+		},
+		"whole": {large[:10], large[10:]},
+	} {
+		for _, limit := range []time.Duration{0, 15 * time.Second} { // ReadTimeout
+			t.Run(name+"/"+limit.String(), func(t *testing.T) {
+				partsBubble(t, func(t *testing.T, network *ansertest.Network) {
+					s := anser.NewServer(silent, anser.ReadTimeout(limit))
+					anser.Handle(s, "Echo.Say", echo, anser.Inline())
+					anser.Handle(s, "Echo.Large", func(context.Context, *[]byte) (*[]byte, error) {
+						b := make([]byte, size)
+						return &b, nil
+					}, anser.Inline())
+					run(t, s, network.Listen("a:1"))
+					p, _ := partsPeer(t, network, false, false)
+					p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), wire.AppendMethod(nil, 2, "Echo.Large"))
+					p.Write(c.first)
+					synctest.Wait()
+					go p.Write(c.then)
+					for n := 0; n < size; n += 16 << 10 {
+						if err := p.Fill(n); err != nil {
+							t.Fatalf("after %d bytes of the reply: %v", n, err)
+						}
+						time.Sleep(time.Second)
+					}
+					if err := echoOf(p, 2, make([]byte, size)); err != nil {
+						t.Fatal(err)
+					}
+					if name == "in PARTs" {
+						if err := echoOf(p, 1, make([]byte, 100_000)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					p.Send(wirepeer.Request(3, 1, []byte("small")))
+					if err := echoOf(p, 3, []byte("small")); err != nil {
+						t.Fatal(err)
+					}
+				})
+			})
+		}
 	}
 }

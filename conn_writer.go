@@ -96,13 +96,32 @@ func (w *writer) drainLocked() {
 			}
 			l.lets, w.mixed = false, smallParts
 		}
-		out := w.takeLocked()
-		w.mu.Unlock()
-		n, err := w.writeOut(out)
-		w.mu.Lock()
-		w.settleLocked(out, n, err)
+		w.writeWaitingLocked()
 	}
 	w.stopLocked()
+}
+
+// drainAsReaderLocked is drainLocked for the goroutine that reads the connection. A payload that is
+// lent meanwhile is written by another one: it may take long, and a small call may come next, or a
+// CANCEL.
+func (w *writer) drainAsReaderLocked() {
+	for len(w.buf) > 0 && w.lent == nil && w.err == nil {
+		w.writeWaitingLocked()
+	}
+	if w.lent != nil && w.err == nil {
+		w.writeInBackgroundLocked()
+		return
+	}
+	w.stopLocked()
+}
+
+// writeWaitingLocked writes the waiting frames.
+func (w *writer) writeWaitingLocked() {
+	out := w.takeLocked()
+	w.mu.Unlock()
+	n, err := w.writeOut(out)
+	w.mu.Lock()
+	w.settleLocked(out, n, err)
 }
 
 // takeLocked returns the waiting bytes, which its caller is about to hand to the transport.
@@ -342,7 +361,7 @@ func (w *writer) sendControl(frame []byte) {
 }
 
 // sendOwned writes frames from a buffer that the caller owns, without copying them unless another
-// goroutine is writing. The caller may reuse the buffer on return.
+// goroutine is writing. The caller reads the connection, and may reuse the buffer on return.
 func (w *writer) sendOwned(frames []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -359,6 +378,7 @@ func (w *writer) sendOwned(frames []byte) error {
 		return nil
 	}
 	w.writeOwnedLocked(frames)
+	w.drainAsReaderLocked()
 	return w.err
 }
 
@@ -371,20 +391,21 @@ func (w *writer) hold(first []byte) {
 	w.appendLocked(first)
 }
 
-// writeHeld writes what hold and others have left, and frames after it.
+// writeHeld writes what hold and others have left, and frames after it. The caller is as for
+// sendOwned.
 func (w *writer) writeHeld(frames []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
 		w.appendLocked(frames)
 	}
-	w.drainLocked()
+	w.drainAsReaderLocked()
 	return w.err
 }
 
-// writeOwnedLocked writes frames that do not change meanwhile, and then the frames that were
-// appended in the meantime. w.mu is held, released while writing, and held again on return;
-// w.writing must be false, and w.err nil.
+// writeOwnedLocked writes frames that do not change meanwhile. The caller drains what others have
+// appended. w.mu is held, released while writing, and held again on return; w.writing must be
+// false, and w.err nil.
 func (w *writer) writeOwnedLocked(frames []byte) {
 	w.writing = true
 	w.upkeep.Stir()
@@ -397,7 +418,6 @@ func (w *writer) writeOwnedLocked(frames []byte) {
 	if err != nil {
 		w.failLocked(err)
 	}
-	w.drainLocked()
 }
 
 // byeBound is how long the last frame of a side may take.

@@ -136,8 +136,9 @@ func WriteStall(d time.Duration) Option {
 // ReadTimeout bounds the time from the first byte of a frame to its last one; 0, the default, sets
 // no limit. When it expires, the connection is closed with TIMEOUT, and the calls on it fail. A
 // frame carries a whole request or reply, or one message of a stream, so the time must suffice for
-// a message of [MaxMessage] bytes on the slowest link that is served. The connection is closed up
-// to a second late.
+// a message of [MaxMessage] bytes on the slowest link that is served. The time in which this side
+// does not read, as the other side is slow to take what it is sent, does not count. The connection
+// is closed up to a second late.
 //
 // [WriteStall] ends frames that arrive at less than 4 KiB per second in any case. ReadTimeout does
 // not apply to a connection between frames: [Keepalive] detects a dead peer, [IdleTimeout] closes

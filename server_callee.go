@@ -3,6 +3,7 @@ package anser
 import (
 	"context"
 	"crypto/tls"
+	"slices"
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser/codec"
@@ -192,9 +193,10 @@ func (c *calleeHalf) flushIfFull(s *reading) error {
 	return c.flush(s)
 }
 
-// flushLent sends the reply of which s.out has the head from a position on, and lent the payload.
-// The reader goroutine does not wait until a large reply is written.
-func (c *calleeHalf) flushLent(s *reading, head int, lent []byte) error {
+// flushLent sends the reply of a call that has run inline. s.out has the head of the frame from a
+// position on, and lent is the payload. The reader goroutine does not wait until a large reply is
+// written, unless too many wait for that already.
+func (c *calleeHalf) flushLent(s *reading, ctx *callContext, head int, lent []byte) error {
 	if s.greets {
 		out := s.out
 		s.out = nil
@@ -206,6 +208,10 @@ func (c *calleeHalf) flushLent(s *reading, head int, lent []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.run.ended = 0
+	if c.lent != nil && c.answerLaterLocked(ctx, s.out[head:], lent) {
+		s.out = s.out[:head]
+		return nil
+	}
 	if err := c.awaitLoanLocked(context.Background()); err != nil {
 		return err
 	}
@@ -215,6 +221,30 @@ func (c *calleeHalf) flushLent(s *reading, head int, lent []byte) error {
 	c.lendLocked(head, lent)
 	c.flushInBackgroundLocked()
 	return nil
+}
+
+// answerLaterLocked makes another goroutine answer a call that has run inline, when no other large
+// reply is written any more. It fails if the limits of calls and memory do not allow one more.
+func (c *calleeHalf) answerLaterLocked(ctx *callContext, head, lent []byte) bool {
+	srv, held := c.server, len(head)+len(lent)
+	if c.err != nil || uint64(c.detached) >= srv.settings.MaxCalls || !srv.inFlight.Take(c.lane) {
+		return false
+	}
+	if !srv.memory.Take(held) {
+		srv.inFlight.Give(c.lane)
+		return false
+	}
+	c.openLocked(ctx)
+	c.background.Add(1)
+	go c.answerLater(ctx, slices.Clone(head), lent, held)
+	return true
+}
+
+func (c *calleeHalf) answerLater(ctx *callContext, frame, lent []byte, held int) {
+	defer c.background.Done()
+	c.answer(ctx.id, frame, lentReply{payload: lent})
+	c.server.memory.Give(held)
+	c.release(ctx)
 }
 
 func (c *calleeHalf) flush(s *reading) error {
@@ -271,6 +301,7 @@ func (c *calleeHalf) answer(id uint64, frame []byte, lent lentReply) {
 	}
 	if len(frame) > loadBuffer && !c.writing {
 		c.writeOwnedLocked(frame) // a copy would make the buffers of the connection as large
+		c.drainLocked()
 		return
 	}
 	c.appendLocked(frame)

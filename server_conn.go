@@ -237,7 +237,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	}
 	if lent := s.run.lent.payload; lent != nil {
 		s.run.lent.payload = nil
-		return false, c.flushLent(s, head, lent)
+		return false, c.flushLent(s, ctx, head, lent)
 	}
 	return false, c.flushIfFull(s)
 }

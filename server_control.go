@@ -14,6 +14,9 @@ type callsToClient interface {
 	cutOff()
 	// inUse reports whether calls are open.
 	inUse() bool
+	// awaits reports whether the client's reply to a call is due. There is an error if the call was
+	// never made.
+	awaits(h wire.Header) (bool, error)
 	// answered handles the client's reply to a call.
 	answered(h wire.Header, body []byte) error
 }
@@ -90,11 +93,13 @@ func (c *calleeHalf) cancel(s *reading, h wire.Header, body []byte) error {
 		c.lent.leaveOut(h.ID) // the rest of the reply
 	}
 	c.mu.Unlock()
-	if s.parts != nil && s.inParts == h.ID {
+	if s.inParts == h.ID {
 		c.server.stats.cancelled.Add(1)
 		s.inParts = 0
-		s.dropParts()
-		c.accepted.endArrival() // the connection of a client has no parts here
+		if c.accepted != nil { // otherwise the connection has dropped them
+			s.dropParts()
+			c.accepted.endArrival()
+		}
 	}
 	if ctx != nil {
 		c.server.stats.cancelled.Add(1)
@@ -114,14 +119,33 @@ func (c *calleeHalf) cancel(s *reading, h wire.Header, body []byte) error {
 
 // answered handles the client's reply to a call of its server.
 func (c *serverConn) answered(h wire.Header, body []byte) error {
+	half, err := c.callerOf(h)
+	if err != nil {
+		return err
+	}
+	return half.answered(h, body)
+}
+
+// callerOf returns the half of the connection that may have made the call to which a frame is the
+// reply.
+func (c *serverConn) callerOf(h wire.Header) (callsToClient, error) {
 	if h.ID&fromServer == 0 {
-		return wire.Errorf(wire.BadFrame, "%s frame from a client, for a call that it must have made itself", h.Type)
+		return nil, wire.Errorf(wire.BadFrame, "%s frame from a client, for a call that it must have made itself", h.Type)
 	}
 	half := c.toClient.Load()
 	if half == nil {
-		return wire.Errorf(wire.BadID, "%s for the call %d, which was never made", h.Type, h.ID)
+		return nil, wire.Errorf(wire.BadID, "%s for the call %d, which was never made", h.Type, h.ID)
 	}
-	return (*half).answered(h, body)
+	return *half, nil
+}
+
+// awaits reports whether the client's reply to a call is due.
+func (c *serverConn) awaits(h wire.Header) (bool, error) {
+	half, err := c.callerOf(h)
+	if err != nil {
+		return false, err
+	}
+	return half.awaits(h)
 }
 
 // callsClient reports whether calls of the server are open on the connection.
@@ -133,14 +157,14 @@ func (c *serverConn) callsClient() bool {
 // part handles a PART frame. What it completes is the next frame that s.next returns.
 func (c *serverConn) part(s *reading, h wire.Header, body []byte) error {
 	var err error
-	if s.parts == nil {
+	if p := s.parts; p == nil {
 		err = c.beginParts(s, h, body)
-	} else {
-		err = s.takePart(h, body)
-		if len(body) == 0 && err == nil {
-			s.inParts = 0
-			c.endArrival()
+	} else if err = s.takePart(h, body); len(body) == 0 && err == nil {
+		if p.Head.Type == wire.TypeReply {
+			return p.mayEndEarly(c.awaits)
 		}
+		s.inParts = 0
+		c.endArrival()
 	}
 	if err == errNoMemory {
 		return c.turnAwayParts(s)
@@ -152,11 +176,15 @@ func (c *serverConn) part(s *reading, h wire.Header, body []byte) error {
 // later ones have larger ids, and may run before it.
 func (c *serverConn) beginParts(s *reading, h wire.Header, body []byte) error {
 	begun, err := s.firstPart(h, body)
-	if err != nil || begun.Head.Type != wire.TypeRequest {
-		if err == nil {
-			err = s.reader.beginParts(begun, body)
-		}
+	if err != nil {
 		return err
+	}
+	if begun.Head.Type == wire.TypeReply {
+		awaited, err := c.awaits(begun.Head)
+		if err != nil {
+			return err
+		}
+		return s.reader.beginParts(begun, body, awaited)
 	}
 	if err := c.takeID(s, h.ID); err != nil {
 		return err
@@ -168,9 +196,9 @@ func (c *serverConn) beginParts(s *reading, h wire.Header, body []byte) error {
 	c.pings = pingLimit{}
 	s.inParts = h.ID
 	c.mu.Lock()
-	c.arriving = true
+	c.arriving = !s.drained // otherwise it will be refused
 	c.mu.Unlock()
-	err = s.reader.beginParts(begun, body)
+	err = s.reader.beginParts(begun, body, true)
 	s.parts.method = number
 	return err
 }

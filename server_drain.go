@@ -26,7 +26,9 @@ func (c *serverConn) drained(s *reading, flags wire.Flags) error {
 		return nil // it answers nothing
 	}
 	c.acked, c.draining = true, true
-	s.drained, s.spared = true, s.inParts
+	if !s.drained {
+		s.drained, s.spared = true, s.inParts
+	}
 	return nil
 }
 
@@ -87,7 +89,7 @@ func (c *serverConn) finishDrain(s *reading) {
 		return
 	}
 	if s != nil {
-		c.arriving = s.inParts != 0
+		c.arriving = s.inParts != 0 && s.inParts == s.spared
 	}
 	if c.closing || c.arriving || c.running.Len() > 0 || c.err != nil || c.callsClient() {
 		return

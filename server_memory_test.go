@@ -5,9 +5,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -113,4 +115,56 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		p.Close()
 	}
 	eventually(t, "nothing is held", func() bool { st := s.Stats(); return st.Memory == 0 && st.Conns == 0 && st.InFlight == 0 })
+}
+
+// After a whole request for which there was no memory, the header of the next PART may arrive in
+// pieces.
+func TestPartsAfterARequestWithoutMemory(t *testing.T) {
+	const message = 1 << 20
+	for _, within := range []bool{false, true} { // a frame in PARTs
+		t.Run(map[bool]string{false: "first PART", true: "next PART"}[within], func(t *testing.T) {
+			partsBubble(t, func(t *testing.T, network *ansertest.Network) {
+				s, p := partsServer(t, network, anser.MaxMessage(message), anser.MaxMemory(4*message))
+				in := pattern(100_000, 8)
+				id, left := uint64(1), 4*message
+				if within {
+					p.Send(wirepeer.Parts(wirepeer.Request(id, 1, in), 64)[0])
+					synctest.Wait()
+					left -= int(s.Stats().Memory)
+					id++
+				}
+				for ; left > 60_000; left -= 60_000 {
+					p.Send(wirepeer.Request(id, 2, make([]byte, 60_000)))
+					id++
+				}
+				synctest.Wait()
+				refused := func(id uint64) {
+					t.Helper()
+					f, err := p.Next()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if e, _ := wire.ParseError(f.Flags, f.Body); f.ID != id || e.Code != wire.ResourceExhausted {
+						t.Fatalf("%s %d: %+v", f.Type, f.ID, e)
+					}
+				}
+				p.Send(wirepeer.Request(id, 1, make([]byte, 200_000)))
+				refused(id)
+				inPieces := func(part []byte) {
+					p.Write(part[:9])
+					synctest.Wait()
+					p.Write(part[9:])
+				}
+				if within {
+					inPieces(wirepeer.Parts(wirepeer.Request(1, 1, in), 64)[1])
+					if err := echoOf(p, 1, in); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				inPieces(wirepeer.Parts(wirepeer.Request(id+1, 1, in), 64)[0])
+				refused(id + 1)
+			})
+		})
+	}
 }

@@ -76,7 +76,8 @@ func (s *Server) inbound(c *clientConn) inboundCalls {
 	return in
 }
 
-// called handles METHOD, REQUEST and CANCEL of a server.
+// called handles METHOD, REQUEST and CANCEL of a server, and the first PART of a REQUEST, and the
+// one that ends it early.
 func (c *sessionCallee) called(h wire.Header, body []byte) error {
 	s := c.state
 	s.now = mono.Now()
@@ -88,7 +89,9 @@ func (c *sessionCallee) called(h wire.Header, body []byte) error {
 	case wire.TypeCancel:
 		return c.cancel(s, h, body)
 	case wire.TypePart:
-		if err = c.takeID(s, h.ID); err == nil {
+		if len(body) == 0 { // it ends the REQUEST early
+			s.inParts = 0
+		} else if err = c.takeID(s, h.ID); err == nil {
 			s.inParts = h.ID
 		}
 		return err

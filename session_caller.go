@@ -28,6 +28,12 @@ func (s *sessionCaller) drainPeer() { s.to.startDrain(s.to.server.o.grace) }
 // inUse reports whether calls to the client are open.
 func (s *sessionCaller) inUse() bool { return s.busy.Load() > 0 }
 
+// awaits reports whether the client's reply to a call is due.
+func (s *sessionCaller) awaits(h wire.Header) (bool, error) {
+	h.ID &^= fromServer
+	return s.callerHalf.awaits(h)
+}
+
 // answered handles the client's reply to a call. It runs on the reader goroutine.
 func (s *sessionCaller) answered(h wire.Header, body []byte) error {
 	s.role.batch[0] = arrived{id: h.ID &^ fromServer, kind: h.Type, flags: h.Flags, body: body}
