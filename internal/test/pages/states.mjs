@@ -227,8 +227,9 @@ export const states = [
 			await page.getByLabel("A", { exact: true }).fill("7");
 			await page.getByLabel("B", { exact: true }).fill("8");
 			await page.click("form .main");
-			await page.click("form .main"); // the first answer is in the history then
-			await page.locator(".row button", { hasText: /^curl$/ }).click();
+			await page.click("form .main");
+			await page.waitForSelector(".versions li"); // the first answer is in the history
+			await page.locator(".row button", { hasText: /^curl$/ }).first().click(); // of the second one
 			await page.waitForSelector("[role=status]:has-text('curl')");
 		},
 	},
