@@ -69,7 +69,7 @@ func (s *Server) outOfMemory(size int) *Error {
 }
 
 // turnAway refuses the arriving request, which does not fit into the memory, and discards the rest
-// of it. Other frames are accepted: their number and size are bounded elsewhere.
+// of it. Other frames that are due are accepted.
 func (c *serverConn) turnAway(s *reading) error {
 	if s.parts != nil && s.parts.left > 0 {
 		return c.turnAwayParts(s)
@@ -79,9 +79,9 @@ func (c *serverConn) turnAway(s *reading) error {
 	if err != nil {
 		return err
 	}
+	rest := wire.HeaderSize + int(h.Length) - len(begun)
 	if h.Type != wire.TypeRequest {
-		s.makeLarge(true)
-		return nil
+		return c.exceedMemory(s, h, rest)
 	}
 	if err := c.takeID(s, h.ID); err != nil {
 		return err
@@ -91,7 +91,6 @@ func (c *serverConn) turnAway(s *reading) error {
 	if err != nil {
 		return err
 	}
-	rest := wire.HeaderSize + int(h.Length) - len(begun)
 	if s.sockDelay != nil {
 		s.sockDelay.taken += int64(rest)
 	}
@@ -104,6 +103,32 @@ func (c *serverConn) turnAway(s *reading) error {
 		return err // or it is discarded already
 	}
 	return s.discard(rest)
+}
+
+// exceedMemory takes the memory for a frame that is not a REQUEST over the limit, unless the frame
+// is not due: a reply is bounded by the call, and DATA by the credit of the connection. rest is what
+// has not arrived of it.
+func (c *serverConn) exceedMemory(s *reading, h wire.Header, rest int) error {
+	var err error
+	due := true
+	switch h.Type {
+	case wire.TypeReply, wire.TypeError:
+		due, err = c.awaits(h)
+	case wire.TypeData:
+		err = c.streams.admit(h)
+	default:
+		if h.Length > maxHello {
+			err = wire.Errorf(wire.FrameTooLarge, "a %s of %d bytes, over the limit of %d", h.Type, h.Length, maxHello)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case !due:
+		return s.discard(rest)
+	}
+	s.makeLarge(true)
+	return nil
 }
 
 // turnAwayParts refuses the REQUEST that arrives in PARTs, and throws the rest of it away.

@@ -2,6 +2,7 @@ package anser_test
 
 import (
 	"context"
+	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -166,5 +167,74 @@ func TestPartsAfterARequestWithoutMemory(t *testing.T) {
 				refused(id + 1)
 			})
 		})
+	}
+}
+
+// While the memory is used up, a client cannot make the server hold frames that are no requests,
+// unless the server waits for them.
+func TestOtherFramesWithoutMemory(t *testing.T) {
+	const message, held = 4 << 20, 16<<20 - 30_000
+	l := listen(t)
+	release := make(chan struct{})
+	s := anser.NewServer(silent, anser.MaxMessage(message), anser.MaxMemory(16<<20))
+	anser.Handle(s, "Echo.Wait", func(context.Context, *[]byte) (*[]byte, error) { <-release; return text(""), nil }, anser.Concurrent())
+	anser.Handle(s, "Echo.Ask", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		session, _ := anser.SessionFrom(ctx)
+		return anser.Call[[]byte](ctx, session.Client(), "Local.Say", in, anser.Timeout(0))
+	}, anser.Concurrent())
+	run(t, s, l)
+	t.Cleanup(func() { close(release) })
+	p := rawDial(t, l.Addr().String())
+	p.Send(wire.AppendMethod(nil, 1, "Echo.Wait"))
+	const calls = held / 60_000
+	for id := range uint64(calls) {
+		p.Send(wirepeer.Request(id+1, 1, make([]byte, held/calls)))
+	}
+	eventually(t, "they are held", func() bool { return s.Stats().Memory == held/calls*calls })
+
+	for _, c := range []struct {
+		frame  wire.Header
+		reason wire.Reason
+	}{
+		{wire.Header{Type: wire.TypeReply, ID: 1 | fromServer, Length: 3 << 20}, wire.BadID},
+		{wire.Header{Type: wire.TypeReply, ID: 1, Length: 3 << 20}, wire.BadFrame},
+		{wire.Header{Type: wire.TypeError, ID: 1 | fromServer, Length: 3 << 20}, wire.BadID},
+		{wire.Header{Type: wire.TypeData, ID: 1, Length: 3 << 20}, wire.FlowControl},
+		{wire.Header{Type: wire.TypeMethod, Length: 3 << 20}, wire.FrameTooLarge},
+		{wire.Header{Type: wire.TypePing, Length: 100_000}, wire.FrameTooLarge},
+	} {
+		t.Run(c.frame.Type.String(), func(t *testing.T) {
+			p := rawDial(t, l.Addr().String())
+			p.Send(append(wire.AppendHeader(nil, c.frame), make([]byte, 100_000-1)...)) // it stays incomplete
+			if reason, text, err := p.ReadClose(); reason != c.reason || err != nil {
+				t.Error(reason, text, err)
+			}
+			if n := s.Stats().Memory; n != held/calls*calls {
+				t.Errorf("%d bytes are held, want %d", n, held/calls*calls)
+			}
+		})
+	}
+
+	// A reply that the server waits for.
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	p = wirepeer.New(nc)
+	settings := wire.DefaultSettings()
+	settings.Session = 7
+	p.Send(wirepeer.Hello(settings))
+	if _, err := p.ReadHello(); err != nil {
+		t.Fatal(err)
+	}
+	p.Send(wire.AppendMethod(nil, 1, "Echo.Ask"), wirepeer.Request(1, 1, []byte("small")))
+	f, err := p.NextOf(wire.TypeRequest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Send(wirepeer.Reply(f.ID, make([]byte, 1<<20)))
+	if f, err := p.NextOf(wire.TypeReply, wire.TypeError); f.Type != wire.TypeReply || len(f.Body) < 1<<20 || err != nil {
+		t.Fatal(f.Type, len(f.Body), err)
 	}
 }

@@ -116,13 +116,22 @@ func (s *streams) grant(st *stream, credit uint32) *wire.Error {
 	return nil
 }
 
-// arrive counts the DATA frame h, whatever its stream. It is called by the reader goroutine.
-func (s *streams) arrive(h wire.Header, payload int) error {
+// admit returns an error if there is no credit for the DATA frame h. It is called by the reader
+// goroutine.
+func (s *streams) admit(h wire.Header) error {
 	sum := s.arrived.Load() + int64(h.Length)
-	s.arrived.Store(sum)
 	if allowed := s.allowed.Load(); sum > allowed {
 		return wire.Errorf(wire.FlowControl, "%d bytes of DATA on a connection with a credit of %d (anser.FlowControlWindows)", sum, allowed)
 	}
+	return nil
+}
+
+// arrive counts the DATA frame h, whatever its stream. It is called by the reader goroutine.
+func (s *streams) arrive(h wire.Header, payload int) error {
+	if err := s.admit(h); err != nil {
+		return err
+	}
+	s.arrived.Add(int64(h.Length))
 	if payload == 0 && h.Flags&wire.FlagMore != 0 {
 		return s.waste(h)
 	}
