@@ -42,9 +42,9 @@ func newSockDelay(nc net.Conn) *sockDelay {
 
 // fill makes the reader read once.
 func (b *sockDelay) fill(rd *reader) error {
-	had := rd.progress.received.Load()
+	b.taken = rd.progress.received.Load() // with what was thrown away since
 	err := rd.fill()
-	b.note(mono.Now(), rd.progress.received.Load()-had, b.socket.Len)
+	b.note(mono.Now(), rd.progress.received.Load()-b.taken, b.socket.Len)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"net"
 	"testing"
 	"time"
 
@@ -31,5 +32,30 @@ func TestBacklog(t *testing.T) {
 		if got := read(step.at, step.n); got != step.want {
 			t.Errorf("read %d: waited %d ms, want %d", i, got, step.want)
 		}
+	}
+}
+
+// Bytes that are thrown away were taken from the socket, too: what had waited before them has
+// nothing to do with what comes after them.
+func TestBacklogAfterDiscard(t *testing.T) {
+	in, out := net.Pipe()
+	defer in.Close()
+	defer out.Close()
+	go out.Write(make([]byte, 1000+40_000+900)) // so few that the socket is not asked
+	rd := reader{nc: in, progress: new(progress), buf: make([]byte, 1000)}
+	var b sockDelay
+	if err := b.fill(&rd); err != nil {
+		t.Fatal(err)
+	}
+	rd.r = rd.w - 100 // the beginning of a frame of 40,100 bytes
+	if err := rd.discard(40_000); err != nil {
+		t.Fatal(err)
+	}
+	b.marks[0], b.num = arrivalMark{30_000, mono.Now() - mono.Time(time.Hour)}, 1
+	if err := b.fill(&rd); err != nil {
+		t.Fatal(err)
+	}
+	if got := rd.progress.received.Load(); b.taken != got || b.waited != 0 {
+		t.Errorf("%d bytes were taken, want %d; the next ones have waited for %v", b.taken, got, b.waited)
 	}
 }

@@ -91,9 +91,6 @@ func (c *serverConn) turnAway(s *reading) error {
 	if err != nil {
 		return err
 	}
-	if s.sockDelay != nil {
-		s.sockDelay.taken += int64(rest)
-	}
 	if s.sealed != 0 { // otherwise the refusal might be for the wrong call
 		if err := s.discard(rest); err != nil {
 			return err
