@@ -103,19 +103,25 @@ func (c *serverConn) turnAway(s *reading) error {
 }
 
 // exceedMemory takes the memory for a frame that is not a REQUEST over the limit, unless the frame
-// is not due: a reply is bounded by the call, and DATA by the credit of the connection. rest is what
-// has not arrived of it.
+// is not due: a reply is bounded by the call, and DATA by the credit of the connection. Frames of
+// an unknown type are ignored anyway. rest is what has not arrived of the frame.
 func (c *serverConn) exceedMemory(s *reading, h wire.Header, rest int) error {
 	var err error
 	due := true
-	switch h.Type {
-	case wire.TypeReply, wire.TypeError:
+	switch {
+	case h.Type == wire.TypeReply || h.Type == wire.TypeError:
 		due, err = c.awaits(h)
-	case wire.TypeData:
+	case h.Type == wire.TypeData:
 		err = c.streams.admit(h)
+	case h.Type >= wire.FirstSkippable:
+		due = false
 	default:
-		if h.Length > maxHello {
-			err = wire.Errorf(wire.FrameTooLarge, "a %s of %d bytes, over the limit of %d", h.Type, h.Length, maxHello)
+		size := h.Length
+		if s.sealed != 0 {
+			size -= wire.ChecksumSize
+		}
+		if size > maxHello {
+			err = wire.Errorf(wire.FrameTooLarge, "a %s of %d bytes, over the limit of %d", h.Type, size, maxHello)
 		}
 	}
 	switch {

@@ -2,6 +2,7 @@ package anser_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"runtime"
 	"strings"
@@ -215,26 +216,62 @@ func TestOtherFramesWithoutMemory(t *testing.T) {
 		})
 	}
 
-	// A reply that the server waits for.
-	nc, err := net.Dial("tcp", l.Addr().String())
+	for _, sealed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("honest, checksums=%v", sealed), func(t *testing.T) {
+			honestWithoutMemory(t, l.Addr().String(), sealed)
+		})
+	}
+}
+
+// honestWithoutMemory is a client whose frames are answered, or ignored, as if there were memory.
+func honestWithoutMemory(t *testing.T, address string, sealed bool) {
+	nc, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	p = wirepeer.New(nc)
-	settings := wire.DefaultSettings()
+	nc.SetDeadline(time.Now().Add(30 * time.Second))
+	p := wirepeer.New(nc)
+	settings := takesParts(false, sealed)
 	settings.Session = 7
 	p.Send(wirepeer.Hello(settings))
 	if _, err := p.ReadHello(); err != nil {
 		t.Fatal(err)
 	}
-	p.Send(wire.AppendMethod(nil, 1, "Echo.Ask"), wirepeer.Request(1, 1, []byte("small")))
-	f, err := p.NextOf(wire.TypeRequest)
-	if err != nil {
-		t.Fatal(err)
+	p.Sealed = sealed
+	next := func(types ...wire.Type) wirepeer.Frame {
+		t.Helper()
+		f, err := p.NextOf(append(types, wire.TypeClose)...)
+		if f.Type != types[0] || err != nil {
+			t.Fatalf("%s %d: %q, %v", f.Type, f.ID, f.Body[:min(len(f.Body), 100)], err)
+		}
+		return f
 	}
-	p.Send(wirepeer.Reply(f.ID, make([]byte, 1<<20)))
-	if f, err := p.NextOf(wire.TypeReply, wire.TypeError); f.Type != wire.TypeReply || len(f.Body) < 1<<20 || err != nil {
-		t.Fatal(f.Type, len(f.Body), err)
+	asked := func(id uint64) uint64 {
+		t.Helper()
+		p.Send(wirepeer.Request(id, 1, []byte("small")))
+		return next(wire.TypeRequest).ID
+	}
+	p.Send(wire.AppendMethod(nil, 1, "Echo.Ask"))
+
+	// The reply to a call that was cancelled, when it has come already.
+	late := asked(1)
+	p.Send(wire.AppendCancel(nil, 1))
+	next(wire.TypeCancel)
+	p.Send(wirepeer.Reply(late, make([]byte, 1<<20)))
+
+	// A frame of a later version, and one that the server waits for.
+	unknown := wire.Header{Type: wire.FirstSkippable, ID: 5, Length: 100_000}
+	p.Send(append(wire.AppendHeader(nil, unknown), make([]byte, unknown.Length)...))
+	p.Send(wirepeer.Reply(asked(2), make([]byte, 1<<20)))
+	if f := next(wire.TypeReply, wire.TypeError); f.ID != 2 || len(f.Body) < 1<<20 {
+		t.Fatal(f.ID, len(f.Body))
+	}
+
+	// The first PART of a request, as large as it may be.
+	p.Send(wirepeer.Parts(wirepeer.Request(3, 1, make([]byte, 200_000)), wire.MaxFirstPart)[0])
+	f := next(wire.TypeError, wire.TypeReply)
+	if e, err := wire.ParseError(f.Flags, f.Body); f.ID != 3 || e.Code != wire.ResourceExhausted || err != nil {
+		t.Errorf("%d: %+v, %v", f.ID, e, err)
 	}
 }
