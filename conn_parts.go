@@ -3,6 +3,7 @@ package anser
 import (
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -71,6 +72,18 @@ func (rd *reader) takePart(h wire.Header, body []byte) error {
 		rd.endParts()
 	}
 	return nil
+}
+
+// resumeClock counts the time from now on, in which the receiver reads, for the frame.
+func (p *parts) resumeClock(of *progress) {
+	of.parted.Store(mono.Now().Add(-p.spent))
+	of.upkeep.Stir()
+}
+
+// stopClock ends what resumeClock has begun.
+func (p *parts) stopClock(of *progress) {
+	p.spent = mono.Now().Sub(of.parted.Load())
+	of.parted.Store(0)
 }
 
 // mayEndEarly returns an error if a REPLY that has ended early is due; awaits is as for

@@ -153,13 +153,11 @@ func (rd *reader) nextData(id uint64) (h wire.Header, body []byte, ok bool) {
 func (rd *reader) fill() error {
 	p := rd.parts
 	if p != nil {
-		rd.progress.parted.Store(mono.Now().Add(-p.spent))
-		rd.progress.upkeep.Stir()
+		p.resumeClock(rd.progress)
 	}
 	err := rd.fillOnce()
 	if p != nil {
-		p.spent = mono.Now().Sub(rd.progress.parted.Load())
-		rd.progress.parted.Store(0)
+		p.stopClock(rd.progress)
 	}
 	if rd.since != 0 {
 		rd.progress.partial.Store(0)
@@ -328,6 +326,10 @@ func (rd *reader) discard(n int) error {
 	arrived := len(begun)
 	rd.arriving(arrived)
 	defer rd.progress.partial.Store(0)
+	if p := rd.parts; p != nil {
+		p.resumeClock(rd.progress)
+		defer p.stopClock(rd.progress)
+	}
 	if rd.sealed != 0 {
 		sum = wire.UpdateChecksum(0, begun)
 	}

@@ -275,3 +275,35 @@ func honestWithoutMemory(t *testing.T, address string, sealed bool) {
 		t.Errorf("%d: %+v, %v", f.ID, e, err)
 	}
 }
+
+// What arrives and is thrown away does not give a frame in PARTs more time.
+func TestPartsStallWithoutMemory(t *testing.T) {
+	partsBubble(t, func(t *testing.T, network *ansertest.Network) {
+		const message = 1 << 20
+		s, p := partsServer(t, network, anser.MaxMessage(message), anser.MaxMemory(4*message), anser.WriteStall(30*time.Second))
+		p.Send(wirepeer.Parts(wirepeer.Request(1, 1, make([]byte, 100_000)), 64)[0])
+		synctest.Wait()
+		id := uint64(2)
+		for left := 4*message - int(s.Stats().Memory); left > 60_000; left -= 60_000 {
+			p.Send(wirepeer.Request(id, 2, make([]byte, 60_000)))
+			id++
+		}
+		began := time.Now()
+		fed := make(chan struct{})
+		go func() {
+			defer close(fed)
+			for range 10 { // each takes less than the limit
+				feedSlowly(p, wirepeer.Request(id, 2, make([]byte, 100_000)))
+				id++
+			}
+		}()
+		if reason, _, err := p.ReadClose(); reason != wire.Timeout || err != nil {
+			t.Error(reason, err)
+		}
+		if took := time.Since(began); took > time.Minute {
+			t.Error(took)
+		}
+		p.Close()
+		<-fed
+	})
+}
