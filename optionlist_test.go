@@ -14,6 +14,13 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// tooWide is 1 more than the largest window, or negative where an int has 32 bits.
+var (
+	widest  uint32 = wire.MaxWindow
+	tooWide        = int(widest + 1)
 )
 
 // outOfRange has, for each function of the package that returns an option, options that it makes
@@ -47,7 +54,7 @@ var outOfRange = map[string][]any{
 	"Dialer":             {anser.Dialer(nil)},
 	"DrainGrace":         {anser.DrainGrace(-1)},
 	"FailbackQueue":      {anser.FailbackQueue(anser.FailbackLimits{Calls: -1})},
-	"FlowControlWindows": {anser.FlowControlWindows(4095, 1<<20), anser.FlowControlWindows(4096, 1<<31)},
+	"FlowControlWindows": {anser.FlowControlWindows(4095, 1<<20), anser.FlowControlWindows(4096, tooWide)},
 	"Forks":              {anser.Forks(1), anser.Forks(6)},
 	"Forward":            {anser.Forward(nil)},
 	"HandshakeTimeout":   {anser.HandshakeTimeout(0)},
@@ -64,7 +71,7 @@ var outOfRange = map[string][]any{
 	"MaxHandshakes":      {anser.MaxHandshakes(0)},
 	"MaxInFlight":        {anser.MaxInFlight(0)},
 	"MaxMemory":          {anser.MaxMemory(0)},
-	"MaxMessage":         {anser.MaxMessage(0), anser.MaxMessage(1 << 31)},
+	"MaxMessage":         {anser.MaxMessage(0), anser.MaxMessage(tooWide)},
 	"MaxQueueTime":       {anser.MaxQueueTime(0)},
 	"MaxStreams":         {anser.MaxStreams(-1)},
 	"MinPing":            {anser.MinPing(-1)},
