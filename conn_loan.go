@@ -8,6 +8,7 @@ import (
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/bufpool"
+	"github.com/anser-rpc/anser/internal/membudget"
 	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -38,7 +39,7 @@ type loan struct {
 	lets   bool   // what waits is written before the next PART
 	id     uint64 // of the call, if split is set
 	gauge  *atomic.Int32
-	room   *[]byte // the buffer of the payload, which goes back to scratch; nil: it has another owner
+	reply  lentReply // the reply of which it is the payload; zero for a request
 
 	mu      sync.Mutex // guards the fields below
 	payload []byte     // what is not written yet
@@ -50,15 +51,21 @@ type loan struct {
 
 // lentReply is the payload of a large reply that is not copied.
 type lentReply struct {
-	payload []byte  // nil: there is none
-	room    *[]byte // as in loan
+	payload []byte            // nil: there is none
+	room    *[]byte           // the buffer of payload, which goes back to scratch; nil: it has another owner
+	held    int               // bytes that memory counts until they are written
+	memory  *membudget.Budget // of the server; set if held is
 }
 
-// discard gives back the memory of a reply that is not sent.
-func (r lentReply) discard() {
+// end gives back the memory of a reply that has been written, or is not sent.
+func (r *lentReply) end() {
 	if r.room != nil {
 		putScratch(r.room)
 	}
+	if r.held != 0 {
+		r.memory.Give(r.held)
+	}
+	*r = lentReply{}
 }
 
 // lendable returns the payload of a message if it is lent, and not encoded, else nil.
@@ -171,9 +178,7 @@ func (w *writer) writeLentLocked() {
 func (w *writer) repayLocked() {
 	if l := w.lent; l != nil {
 		l.drop()
-		if l.room != nil {
-			putScratch(l.room)
-		}
+		l.reply.end()
 		if l.gauge != nil {
 			l.gauge.Store(0)
 		}

@@ -287,13 +287,13 @@ func (c *calleeHalf) answer(id uint64, frame []byte, lent lentReply) {
 	c.detached--
 	// A cancelled or lost call is no longer in the table, and its reply is not needed.
 	if c.running.Take(id) == nil || err != nil || len(frame) == 0 {
-		lent.discard()
+		lent.end()
 		return
 	}
 	if lent.payload != nil {
 		head := len(c.buf)
 		c.appendLocked(frame)
-		c.lendLocked(head, lent.payload).room = lent.room
+		c.lendLocked(head, lent.payload).reply = lent
 		if !c.writing {
 			c.flushLocked(false)
 		}

@@ -122,7 +122,7 @@ func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []
 		return nil, fault
 	}
 	if lends && run.job != nil && len(result)-head >= lendFrom {
-		run.lent = lentReply{result[head:], run.job.lendRoom(result)}
+		run.lent = lentReply{payload: result[head:], room: run.job.lendRoom(result)}
 		return result[:head], nil
 	}
 	return result, nil

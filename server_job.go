@@ -345,7 +345,10 @@ func (c *calleeHalf) finishJob(j *job) (next *job) {
 		}
 	}
 	j.returned = true
-	if n := len(j.out) + len(j.run.lent.payload); n > smallRequest { // until the connection has it
+	if n := len(j.run.lent.payload); n > 0 { // until it is written
+		c.server.memory.Force(n)
+		j.run.lent.held, j.run.lent.memory = n, &c.server.memory
+	} else if n = len(j.out); n > smallRequest { // until the connection has it
 		c.server.memory.Force(n)
 		j.held += n
 	}

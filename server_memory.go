@@ -32,8 +32,9 @@ func MaxMemory(bytes int) ServerOption {
 //
 // It counts the buffers of large frames that arrive, the requests of more than smallRequest
 // bytes that were handed to a worker, and replies of more than smallRequest bytes until they are in
-// the buffer of their connection. It does not count small requests and replies, nor what handlers
-// allocate for a request, so the limit should be a small part of the memory of the process.
+// the buffer of their connection, or written if they are lent. It does not count small requests and
+// replies, nor what handlers allocate for a request, so the limit should be a small part of the
+// memory of the process.
 
 // smallRequest is the size up to which requests are not counted.
 const smallRequest = 4 << 10

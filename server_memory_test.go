@@ -12,6 +12,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -306,4 +307,45 @@ func TestPartsStallWithoutMemory(t *testing.T) {
 		p.Close()
 		<-fed
 	})
+}
+
+// A large reply counts until it is written, also if another goroutine writes it than the one that
+// ran the call.
+func TestMemoryOfALentReply(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		t.Run(fmt.Sprintf("reads=%v", reads), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := &ansertest.Network{Buffer: 4 << 10}
+				release := make(chan struct{})
+				s := anser.NewServer(silent)
+				anser.Handle(s, "Documents.Make", func(context.Context, *document) (*document, error) {
+					<-release
+					return &document{strings.Repeat("a", 2<<20)}, nil
+				}, anser.Concurrent())
+				anser.Handle(s, "Echo.Say", echo, anser.Inline())
+				run(t, s, network.Listen("a:1"))
+				p, _ := partsPeer(t, network, false, false)
+				request := wire.AppendRequest(nil, 1, 0, &wire.Request{Method: 1, Codec: codec.JSONID, Payload: []byte(`{}`)})
+				p.Send(wire.AppendMethod(nil, 1, "Documents.Make"), wire.AppendMethod(nil, 2, "Echo.Say"), request,
+					wirepeer.Request(2, 2, make([]byte, 60_000)))
+				synctest.Wait() // the reader goroutine writes the second reply
+				close(release)
+				synctest.Wait()
+				if st := s.Stats(); st.Memory < 2<<20 || st.InFlight != 0 {
+					t.Errorf("%d bytes are held, %d calls in flight", st.Memory, st.InFlight)
+				}
+				if !reads {
+					p.Close()
+				} else if f, err := p.NextOf(wire.TypeReply); f.ID != 2 || err != nil {
+					t.Error(f.ID, err)
+				} else if f, err = p.NextOf(wire.TypeReply); f.ID != 1 || len(f.Body) < 2<<20 || err != nil {
+					t.Error(f.ID, len(f.Body), err)
+				}
+				synctest.Wait()
+				if n := s.Stats().Memory; n != 0 {
+					t.Errorf("%d bytes are held in the end", n)
+				}
+			})
+		})
+	}
 }
