@@ -336,7 +336,7 @@ func TestHandleStreamMistakes(t *testing.T) {
 		t.Error(err)
 	}
 	for name, opt := range map[string]anser.ServerOption{
-		"FlowControlWindows": anser.FlowControlWindows(4095, 1<<20), "FlowControlWindows(4096, ": anser.FlowControlWindows(4096, 1<<31), "MaxStreams": anser.MaxStreams(-1),
+		"FlowControlWindows": anser.FlowControlWindows(4095, 1<<20), "FlowControlWindows(4096, ": anser.FlowControlWindows(4096, tooWide), "MaxStreams": anser.MaxStreams(-1),
 	} {
 		if err := anser.NewServer(opt).Serve(listen(t)); err == nil || !strings.Contains(err.Error(), "anser."+name) {
 			t.Errorf("%s: %v", name, err)

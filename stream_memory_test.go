@@ -40,7 +40,7 @@ func TestWidenedStream(t *testing.T) {
 			t.Errorf("%d bytes were sent before the window of %d was widened", n, window)
 		}
 		st.GrowWindow(-1)
-		st.GrowWindow(1 << 31)
+		st.GrowWindow(tooWide)
 		synctest.Wait()
 		st.GrowWindow(more)
 		synctest.Wait()

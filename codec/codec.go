@@ -28,7 +28,8 @@ type Codec interface {
 	// Name is the codec's lower-case name, for options and messages: "json".
 	Name() string
 	// Append appends the encoding of v to dst and returns the extended slice, which may share
-	// dst's memory. If it fails, the bytes of dst are unchanged.
+	// dst's memory and belongs to the caller, to be changed and used again. If it fails, the bytes
+	// of dst are unchanged.
 	Append(dst []byte, v any) ([]byte, error)
 	// Unmarshal decodes data into v, a non-nil pointer. It must not keep data: the caller reuses
 	// it.
