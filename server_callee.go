@@ -218,7 +218,8 @@ func (c *calleeHalf) flushLent(s *reading, ctx *callContext, head int, lent []by
 	head += len(c.buf)
 	c.appendLocked(s.out)
 	s.out = s.out[:0]
-	c.lendLocked(head, lent)
+	c.server.memory.Force(len(lent))
+	c.lendLocked(head, lent).reply = lentReply{payload: lent, held: len(lent), memory: &c.server.memory}
 	c.flushInBackgroundLocked()
 	return nil
 }
@@ -236,15 +237,13 @@ func (c *calleeHalf) answerLaterLocked(ctx *callContext, head, lent []byte) bool
 	}
 	c.openLocked(ctx)
 	c.background.Add(1)
-	go c.answerLater(ctx, slices.Clone(head), lent, held)
+	frame, reply := slices.Clone(head), lentReply{payload: lent, held: held, memory: &srv.memory}
+	go func() {
+		defer c.background.Done()
+		c.answer(ctx.id, frame, reply)
+		c.release(ctx)
+	}()
 	return true
-}
-
-func (c *calleeHalf) answerLater(ctx *callContext, frame, lent []byte, held int) {
-	defer c.background.Done()
-	c.answer(ctx.id, frame, lentReply{payload: lent})
-	c.server.memory.Give(held)
-	c.release(ctx)
 }
 
 func (c *calleeHalf) flush(s *reading) error {

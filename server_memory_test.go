@@ -349,3 +349,32 @@ func TestMemoryOfALentReply(t *testing.T) {
 		})
 	}
 }
+
+// So does the reply of a handler on the reader goroutine, and one that waits for it.
+func TestMemoryOfLentInlineReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &ansertest.Network{Buffer: 4 << 10}
+		s := anser.NewServer(silent)
+		large := make([]byte, 2<<20)
+		anser.Handle(s, "Echo.Large", func(context.Context, *[]byte) (*[]byte, error) { return &large, nil }, anser.Inline())
+		run(t, s, network.Listen("a:1"))
+		p, _ := partsPeer(t, network, false, false)
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Large"))
+		for id := range uint64(2) {
+			p.Send(wirepeer.Request(id+1, 1, nil))
+			synctest.Wait()
+			if n := s.Stats().Memory; n < int64(id+1)<<21 || n > int64(id+1)<<21+1000 {
+				t.Errorf("%d bytes are held for %d replies", n, id+1)
+			}
+		}
+		for id := range uint64(2) {
+			if f, err := p.NextOf(wire.TypeReply); f.ID != id+1 || len(f.Body) < 2<<20 || err != nil {
+				t.Error(f.ID, len(f.Body), err)
+			}
+			synctest.Wait()
+			if n := s.Stats().Memory; n > int64(1-id)<<21+1000 {
+				t.Errorf("%d bytes are held after %d replies", n, id+1)
+			}
+		}
+	})
+}
