@@ -12,7 +12,6 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/codec"
-	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -194,15 +193,7 @@ func TestReplyBeforeTheEndOfALargeRequest(t *testing.T) {
 				if err := <-answered; err != nil {
 					t.Error(err)
 				}
-				var frame []byte
-				var err error
-				if takes {
-					frame, _, _, err = join(p, 31)
-				} else {
-					var f wirepeer.Frame
-					f, err = p.NextOf(wire.TypeRequest)
-					frame = f.Body
-				}
+				frame, _, err := whole(p, 31, takes, wire.TypeRequest)
 				if n := bytes.Count(frame, []byte("b")); err != nil || n != 0 {
 					t.Errorf("%d bytes of the reply are in %d of the request, %v", n, len(frame), err)
 				}

@@ -46,10 +46,15 @@ func (rd *reader) beginParts(begun wire.Parts, body []byte, wanted bool) error {
 	}
 	rd.parts = p
 	rd.progress.partedBytes.Store(int64(len(body)))
-	if wanted && !rd.enlarge(&p.largeBuffer, body, p.Head.Type != wire.TypeRequest) {
+	if wanted && !rd.enlargeParts(body) {
 		return errNoMemory
 	}
 	return nil
+}
+
+// enlargeParts is enlarge for the frame that arrives in PARTs. Only a REQUEST may find no memory.
+func (rd *reader) enlargeParts(begun []byte) bool {
+	return rd.enlarge(&rd.parts.largeBuffer, begun, rd.parts.Head.Type != wire.TypeRequest)
 }
 
 // takePart handles a further PART that has arrived as a whole. If it completes the frame, next
@@ -131,7 +136,7 @@ func (rd *reader) fillPart() error {
 		}
 		return rd.arrivedInside(rd.buf[:n], false)
 	}
-	if p.n == len(p.buf) && !rd.enlarge(&p.largeBuffer, p.buf[:p.n], p.Head.Type != wire.TypeRequest) {
+	if p.n == len(p.buf) && !rd.enlargeParts(p.buf[:p.n]) {
 		return errNoMemory
 	}
 	end := p.n + p.left
@@ -186,7 +191,7 @@ func (rd *reader) place(b []byte) error {
 	p := rd.parts
 	rd.progress.partedBytes.Add(int64(len(b)))
 	for len(b) > 0 && !p.dropped {
-		if p.n == len(p.buf) && !rd.enlarge(&p.largeBuffer, p.buf[:p.n], p.Head.Type != wire.TypeRequest) {
+		if p.n == len(p.buf) && !rd.enlargeParts(p.buf[:p.n]) {
 			return errNoMemory
 		}
 		n := copy(p.buf[p.n:], b)

@@ -107,6 +107,21 @@ func join(p *wirepeer.Peer, id uint64) (frame []byte, early bool, between []wire
 	}
 }
 
+// whole reads the frame with the id from its PARTs, with the frames between them, or otherwise the
+// next frame, of the given types if there are any.
+func whole(p *wirepeer.Peer, id uint64, parts bool, types ...wire.Type) (frame []byte, between []wirepeer.Frame, err error) {
+	if parts {
+		frame, _, between, err = join(p, id)
+		return frame, between, err
+	}
+	next := p.Next
+	if len(types) > 0 {
+		next = func() (wirepeer.Frame, error) { return p.NextOf(types...) }
+	}
+	f, err := next()
+	return append(wire.AppendHeader(nil, f.Header), f.Body...), nil, err
+}
+
 // A small call is written between two PARTs of a large request, if the server takes PARTs, and
 // after it otherwise.
 func TestSmallCallPassesALargeRequest(t *testing.T) {
@@ -124,16 +139,7 @@ func TestSmallCallPassesALargeRequest(t *testing.T) {
 					synctest.Wait() // the connection is full
 					small := apart(context.Background(), c, "Echo.Say", text("small"), anser.Timeout(0))
 					synctest.Wait()
-					var frame []byte
-					var between []wirepeer.Frame
-					var err error
-					if takes {
-						frame, _, between, err = join(p, 1)
-					} else {
-						var f wirepeer.Frame
-						f, err = p.NextOf(wire.TypeRequest)
-						frame = append(wire.AppendHeader(nil, f.Header), f.Body...)
-					}
+					frame, between, err := whole(p, 1, takes, wire.TypeRequest)
 					if err != nil || !bytes.HasSuffix(frame, in) {
 						t.Fatalf("%d bytes, %v", len(frame), err)
 					}
@@ -169,16 +175,7 @@ func TestSmallReplyPassesALargeOne(t *testing.T) {
 					synctest.Wait()
 					p.Send(wirepeer.Request(2, 1, []byte("small")), wire.AppendPing(nil, wire.TypePing, 5))
 					synctest.Wait()
-					var frame []byte
-					var between []wirepeer.Frame
-					var err error
-					if takes {
-						frame, _, between, err = join(p, 1)
-					} else {
-						var f wirepeer.Frame
-						f, err = p.Next()
-						frame = append(wire.AppendHeader(nil, f.Header), f.Body...)
-					}
+					frame, between, err := whole(p, 1, takes)
 					if err != nil || !bytes.HasSuffix(frame, want) {
 						t.Fatalf("%d bytes, %v", len(frame), err)
 					}

@@ -83,13 +83,19 @@ func (r *report) printLarge(t io.Writer) {
 		line("bare connection", c.Size, c.Base, "")
 	}
 	heading(t, fmt.Sprintf("calls of 581 bytes next to messages of %d MiB, on one connection", besideSize>>20), "p99")
-	r.LargeBeside.printOwn(t, "with")
-	r.LargeApart.printOwn(t, "with, on another connection")
-	printLine(t, "without", r.LargeApart.Base, "")
-	for _, at := range []struct {
-		name string
-		f    figures
-	}{{"with", r.LargeBeside.Own}, {"with, on another connection", r.LargeApart.Own}, {"without", r.LargeBeside.Base}} {
-		fmt.Fprintf(t, "longest, %s\t%.1f ms\n", at.name, at.f.Max/1e3)
+	lines := []struct {
+		name  string
+		f     figures
+		ratio string
+	}{
+		{"with", r.LargeBeside.Own, r.LargeBeside.Ratio.String()},
+		{"with, on another connection", r.LargeApart.Own, r.LargeApart.Ratio.String()},
+		{"without", r.LargeBeside.Base, ""},
+	}
+	for _, l := range lines {
+		printLine(t, l.name, l.f, l.ratio)
+	}
+	for _, l := range lines {
+		fmt.Fprintf(t, "longest, %s\t%.1f ms\n", l.name, l.f.Max/1e3)
 	}
 }
