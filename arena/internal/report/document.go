@@ -112,7 +112,7 @@ func codecsCommit(doc *result.Document) string {
 	if doc.CodecsCommit == "" {
 		return ""
 	}
-	return " Measured on another commit than the rest: " + doc.CodecsCommit + "."
+	return "Measured on another commit than the rest: " + doc.CodecsCommit + "."
 }
 
 // sortedCodecs returns the codecs, the fastest round trip first.

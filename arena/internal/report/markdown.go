@@ -173,7 +173,8 @@ func codecTable(b *bytes.Buffer, doc *result.Document) {
 	if len(doc.Codecs) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n### Codecs\n\nThe data of the 581-byte message. Those in bold come with Anser.%s\n\n", markdownText(codecsCommit(doc)))
+	note := "The data of the 581-byte message. Those in bold come with Anser. " + codecsCommit(doc)
+	fmt.Fprintf(b, "\n### Codecs\n\n%s\n\n", markdownText(note))
 	t := markdownTable{
 		head:  []string{"codec", "library", "language", "encode ns", "decode ns", "bytes", "encode allocs", "decode allocs"},
 		right: []bool{false, false, false, true, true, true, true, true},

@@ -74,6 +74,14 @@ func TestMarkdownEscapes(t *testing.T) {
 	}
 }
 
+func TestMarkdownSaysWhereCodecsWereMeasured(t *testing.T) {
+	doc := small()
+	doc.Codecs, doc.CodecsCommit = []result.Codec{{Name: "raw"}}, "0123abc"
+	if text := read(t, written(t, doc), "results.md"); !strings.Contains(text, " come with Anser. Measured on another commit than the rest: 0123abc.\n") {
+		t.Errorf("the codecs' commit is not a sentence of its own:\n%s", text)
+	}
+}
+
 // A row that is invalid, published or not of a framework has no rank.
 func TestMarkdownRanksWhatWasMeasured(t *testing.T) {
 	for line := range strings.Lines(read(t, written(t, sample()), "results.md")) {
