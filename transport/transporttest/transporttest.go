@@ -243,8 +243,10 @@ func deadline(t *testing.T, transport Transport) {
 
 func large(t *testing.T, transport Transport) {
 	const size = 16 << 20
-	s := serve(t, transport, "", anser.MaxMessage(size), anser.WriteStall(bound))
-	c := dial(t, transport, s.target, anser.MaxMessage(size), anser.WriteStall(bound))
+	most, stall := anser.MaxMessage(size), anser.WriteStall(bound)
+	patient := anser.Keepalive(bound, bound) // as pings and their answers wait behind the message
+	s := serve(t, transport, "", most, stall, patient)
+	c := dial(t, transport, s.target, most, stall, patient)
 	in := make([]byte, size)
 	for i := range in {
 		in[i] = byte(i * 7 >> 3)

@@ -56,7 +56,7 @@ func takesTimeout(args []string) bool {
 		return false
 	}
 	switch words := append(slices.Clone(args), "", ""); words[0] {
-	case "call", "describe", "doctor", "explain", "ls", "bench", "breaking", "export", "replay":
+	case "call", "describe", "doctor", "explain", "ls", "bench", "breaking", "export", "replay", "top", "tail":
 		return words[1] != "serve"
 	case "rules":
 		return slices.Contains([]string{"get", "set", "diff", "dry-run", "history", "rollback", "delete"}, words[1])

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -40,16 +41,22 @@ func agent(t *testing.T, args ...string) *sdk.ClientSession {
 	return session
 }
 
+// toolNames returns the tools, once there are some: a service that is slow to say what it serves is
+// left out, and asked again later.
 func toolNames(t *testing.T, s *sdk.ClientSession) (list []string) {
 	t.Helper()
-	out, err := s.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		out, err := s.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range out.Tools {
+			list = append(list, tool.Name)
+		}
+		if len(list) > 0 || time.Now().After(end) {
+			return list
+		}
 	}
-	for _, tool := range out.Tools {
-		list = append(list, tool.Name)
-	}
-	return list
 }
 
 func toolCall(t *testing.T, s *sdk.ClientSession, name, arguments string) string {
