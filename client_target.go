@@ -28,7 +28,7 @@ func parseTarget(target string, schemes []registry.Scheme, transports []Transpor
 	}
 	scheme, rest, ok := strings.Cut(target, "://")
 	if !ok {
-		return fixedSource(target, "", target)
+		return fixedSource(target, "", target, nil)
 	}
 	for _, s := range schemes {
 		if s.Name == scheme {
@@ -37,12 +37,16 @@ func parseTarget(target string, schemes []registry.Scheme, transports []Transpor
 	}
 	switch {
 	case scheme == "tcp":
-		return fixedSource(target, "", rest)
+		return fixedSource(target, "", rest, transports)
 	case hasTransport(scheme, transports):
-		return fixedSource(target, scheme+"://", rest)
+		return fixedSource(target, scheme+"://", rest, transports)
 	case scheme == "file":
 		return schemeSource(target, registry.FileScheme())
 	}
+	return source{}, errUnknownScheme(target, scheme, schemes, transports)
+}
+
+func errUnknownScheme(target, scheme string, schemes []registry.Scheme, transports []Transport) error {
 	known := []string{"file", "tcp", "tls", "unix"}
 	for _, t := range transports {
 		known = append(known, t.Scheme)
@@ -51,12 +55,13 @@ func parseTarget(target string, schemes []registry.Scheme, transports []Transpor
 		known = append(known, s.Name)
 	}
 	slices.Sort(known)
-	return source{}, fmt.Errorf("target %q: unknown scheme %q: this client knows %s; others are options of Dial, such as etcd.Scheme() or quic.Transport()",
+	return fmt.Errorf("target %q: unknown scheme %q: this client knows %s; others are options of Dial, such as etcd.Scheme() or quic.Transport()",
 		target, scheme, strings.Join(known, ", "))
 }
 
 // fixedSource returns the source for a comma-separated list of addresses, each with the prefix.
-func fixedSource(target, prefix, list string) (source, error) {
+// Those of a list without a prefix may be of several transports.
+func fixedSource(target, prefix, list string, transports []Transport) (source, error) {
 	if name := redact.Target(target); name != target {
 		return source{}, fmt.Errorf("target %q has a user, which addresses do not have: leave it out", name)
 	}
@@ -65,6 +70,9 @@ func fixedSource(target, prefix, list string) (source, error) {
 		address = prefix + strings.TrimSpace(address)
 		if err := registry.CheckAddress(address); err != nil {
 			return source{}, fmt.Errorf("target %q: %w", target, err)
+		}
+		if scheme, _, ok := strings.Cut(address, "://"); ok && !hasTransport(scheme, transports) {
+			return source{}, errUnknownScheme(target, scheme, nil, transports)
 		}
 		if slices.ContainsFunc(instances, func(in registry.Instance) bool { return in.Address == address }) {
 			return source{}, fmt.Errorf("target %q: %s occurs twice", target, address)

@@ -12,7 +12,7 @@ import (
 // be dialed, each once, and remains valid in another order.
 func FuzzTarget(f *testing.F) {
 	for _, target := range []string{
-		"a:1", "a:1, b:2", "tcp://a:1,b:2", "unix:///run/x", "unix:///a,unix:///b", "tls://[::1]:443", "quic://a:1,b:2", "file:///etc/services.json?x", "file:///x#y",
+		"a:1", "a:1, b:2", "tcp://a:1,b:2", "unix:///run/x", "unix:///a,unix:///b", "tls://[::1]:443", "quic://a:1,b:2", "file:///etc/services.json?x", "file:///x#y", "tcp://a:1,quic://b:2",
 		"", "a", "a:", ":1", "a:1,", "a:1,a:1", "tcp://", "://", "nope://a:1", "tcp://a:0", "a:99999", "0.0.0.0:1", "http://a:1/path", "file:///\x00/s",
 	} {
 		f.Add(target)
@@ -42,7 +42,7 @@ func FuzzTarget(f *testing.F) {
 			}
 			addresses = append(addresses, in.Address)
 		}
-		scheme, prefix := "", ""
+		scheme, prefix := "tcp://", ""
 		if name, _, ok := strings.Cut(target, "://"); ok && name != "tcp" {
 			prefix = name + "://"
 			scheme = prefix

@@ -55,6 +55,8 @@ func TestTargetMistakes(t *testing.T) {
 		"tcp://a:1,":        `target "tcp://a:1,": address "" has no port: use host:port`,
 		"unix://":           `target "unix://": address "unix://" has no path: use unix:///path`,
 		"etcd://h:2379/x":   `target "etcd://h:2379/x": unknown scheme "etcd": this client knows fed, file, tcp, tls, unix; others are options of Dial, such as etcd.Scheme() or quic.Transport()`,
+		"tcp://a:1,owl://b": `target "tcp://a:1,owl://b": address "b" has no port`,
+		"tcp://a:1,o://b:2": `target "tcp://a:1,o://b:2": unknown scheme "o": this client knows file, tcp, tls, unix;`,
 		"http://a:1":        `unknown scheme "http"`,
 		"fed://%zz":         `target "fed://%zz": parse`,
 		"file://relative/x": `target "file://relative/x": want file:///path/registry.json/service`,

@@ -2,6 +2,7 @@ package msgpack
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -10,8 +11,10 @@ import (
 	"github.com/anser-rpc/anser/codec/internal/mpscan"
 )
 
+var errSameKeys = errors.New("two keys of a map have the same bytes, as uint8(1) and uint16(1) have")
+
 // AppendCanonical appends v with the entries of all maps, including structs, sorted by the bytes
-// of their keys.
+// of their keys. It returns an error if two keys of a map have the same bytes.
 func (c *Codec) AppendCanonical(dst []byte, v any) ([]byte, error) {
 	start := len(dst)
 	out, err := c.Append(dst, v)
@@ -88,7 +91,10 @@ func appendSorted(dst, data []byte) (out, rest []byte, err error) {
 		}
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
-	for _, e := range entries {
+	for i, e := range entries {
+		if i > 0 && bytes.Equal(e.key, entries[i-1].key) {
+			return dst, nil, errSameKeys
+		}
 		dst = append(append(dst, e.key...), e.value...)
 	}
 	return dst, rest, nil

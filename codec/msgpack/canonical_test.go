@@ -3,6 +3,7 @@ package msgpack_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/anser-rpc/anser/codec/msgpack"
@@ -44,5 +45,19 @@ func TestCanonical(t *testing.T) {
 	other, err := c.AppendCanonical(nil, &outer{Names: map[string]inner{"a": {}}, Plain: 7})
 	if err != nil || bytes.Equal(up, other) {
 		t.Error("another value has the same bytes", err)
+	}
+}
+
+// Keys of a map[any]any that differ in Go, but not in MessagePack, have no order.
+func TestCanonicalRefusesKeysWithTheSameBytes(t *testing.T) {
+	c := msgpack.New()
+	for _, v := range []any{
+		&map[any]any{uint8(0): "a", uint16(0): "b"},
+		&[]any{"a", map[any]any{"b": map[any]any{int8(7): 1, uint64(7): 2, "c": 3}}},
+		&map[float64]int{math.NaN(): 1, math.Float64frombits(math.Float64bits(math.NaN())): 2},
+	} {
+		if out, err := c.AppendCanonical([]byte("x"), v); err == nil || string(out) != "x" {
+			t.Errorf("%v is encoded as %x, %v; want an error", v, out, err)
+		}
 	}
 }

@@ -64,7 +64,10 @@ func (f *finder) head() json.RawMessage {
 	if f.batch {
 		return json.RawMessage("[]")
 	}
-	out, err := json.Marshal(struct {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false) // the values as they came
+	err := e.Encode(struct {
 		Version json.RawMessage `json:"jsonrpc,omitempty"`
 		Method  json.RawMessage `json:"method,omitempty"`
 		ID      json.RawMessage `json:"id,omitempty"`
@@ -72,5 +75,5 @@ func (f *finder) head() json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	return out
+	return out.Bytes()
 }
