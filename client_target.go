@@ -1,7 +1,9 @@
 package anser
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -59,15 +61,19 @@ func errUnknownScheme(target, scheme string, schemes []registry.Scheme, transpor
 		target, scheme, strings.Join(known, ", "))
 }
 
-// fixedSource returns the source for a comma-separated list of addresses, each with the prefix.
-// Those of a list without a prefix may be of several transports.
+// fixedSource returns the source for a comma-separated list of addresses, each with the prefix,
+// which may be repeated. Those of a list without a prefix, which is that of TCP, may be of several
+// transports.
 func fixedSource(target, prefix, list string, transports []Transport) (source, error) {
 	if name := redact.Target(target); name != target {
 		return source{}, fmt.Errorf("target %q has a user, which addresses do not have: leave it out", name)
 	}
 	var instances []registry.Instance
 	for address := range strings.SplitSeq(list, ",") {
-		address = prefix + strings.TrimSpace(address)
+		address = prefix + strings.TrimPrefix(strings.TrimSpace(address), cmp.Or(prefix, "tcp://"))
+		if network, host := splitAddress(address); network == "tcp" && strings.Contains(host, "@") {
+			return source{}, errors.New("an address of the target has a user: leave it out") // and perhaps a password, so it is not shown
+		}
 		if err := registry.CheckAddress(address); err != nil {
 			return source{}, fmt.Errorf("target %q: %w", target, err)
 		}

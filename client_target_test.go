@@ -55,6 +55,7 @@ func TestTargetMistakes(t *testing.T) {
 		"tcp://a:1,":        `target "tcp://a:1,": address "" has no port: use host:port`,
 		"unix://":           `target "unix://": address "unix://" has no path: use unix:///path`,
 		"etcd://h:2379/x":   `target "etcd://h:2379/x": unknown scheme "etcd": this client knows fed, file, tcp, tls, unix; others are options of Dial, such as etcd.Scheme() or quic.Transport()`,
+		"u:secret@a:1":      "an address of the target has a user: leave it out",
 		"tcp://a:1,owl://b": `target "tcp://a:1,owl://b": address "b" has no port`,
 		"tcp://a:1,o://b:2": `target "tcp://a:1,o://b:2": unknown scheme "o": this client knows file, tcp, tls, unix;`,
 		"http://a:1":        `unknown scheme "http"`,
@@ -77,7 +78,7 @@ func TestListOfAddresses(t *testing.T) {
 	for _, a := range []string{"a:1", "b:1"} {
 		serve(t, network.Listen(a), hello(a))
 	}
-	for _, target := range []string{"a:1,b:1", "tcp://a:1,b:1", " a:1 , b:1 "} {
+	for _, target := range []string{"a:1,b:1", "tcp://a:1,b:1", " a:1 , b:1 ", "tcp://a:1,tcp://b:1"} {
 		c := dial(t, target, anser.Dialer(network.Dial))
 		reach(t, c, 4)
 		if n := len(c.Status().Instances); n != 2 {
