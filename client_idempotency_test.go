@@ -36,6 +36,9 @@ func countOn(t *testing.T, l net.Listener, ran *atomic.Int32, take time.Duration
 				return nil, ctx.Err()
 			}
 			anser.SetTrailer(ctx, "key", anser.IdempotencyKeyFrom(ctx))
+			if v := anser.MetadataValue(ctx, wire.IdempotencyKey) + anser.MetadataFrom(ctx)[wire.IdempotencyKey]; v != "" {
+				t.Errorf("%q is metadata of the call", v)
+			}
 			switch {
 			case string(*in) == "fail":
 				return nil, anser.Errorf(anser.NotFound, "run %d", n)

@@ -49,7 +49,7 @@ func MetadataFrom(ctx context.Context) Metadata {
 // MetadataValue returns the value that MetadataFrom has under the key, which is in lower case, or
 // "". It is cheaper for a single value.
 func MetadataValue(ctx context.Context, key string) string {
-	if c := callFrom(ctx); c != nil && c.extras != nil {
+	if c := callFrom(ctx); c != nil && c.extras != nil && key != wire.IdempotencyKey {
 		return wire.MetadataValue(c.extras.metadata, key)
 	}
 	return ""
