@@ -20,6 +20,7 @@ import (
 type mcpFlags struct {
 	registry sourceFlags
 	tls      tlsFlags
+	follow   followFlags
 	metadata []string
 	targets  []string
 	allow    []string
@@ -37,9 +38,9 @@ Speak the Model Context Protocol over the standard input and output, so that an 
 methods as tools. Without --target they are those of all services of the registry.
 
 A method is a tool only if a pattern of --allow fits its name; * takes the place of any characters, and a pattern that
-begins with ! takes methods away. The calls are made with the token and the certificate of the flags, so the agent may do
-what their owner may. Servers say what they serve; methods of servers that do not, or whose clients send streams, are no
-tools.
+begins with ! takes methods away. The calls are made with the token and the certificate of the flags, so the agent may
+do what their owner may, and follow the traffic rules of the service. Servers say what they serve; methods of servers
+that do not, or whose clients send streams, are no tools.
 
 The tools are one for each method, or with --compact three that search, describe and call methods. The services, the
 traffic rules and the instances that calls would reach are resources of the protocol.
@@ -54,6 +55,7 @@ Exit codes: 0 the agent has ended it; 1 it failed; 2 wrong use.`),
 	}
 	f.registry.add(c)
 	f.tls.add(c)
+	f.follow.add(c)
 	c.Flags().StringArrayVar(&f.targets, "target", nil, "service or address whose methods are offered; may be repeated (default: all services of the registry)")
 	c.Flags().StringArrayVar(&f.allow, "allow", nil, "pattern for the methods that are tools, such as 'Orders.Get*'; may be repeated")
 	c.Flags().BoolVar(&f.compact, "compact", false, "offer three tools, to search, describe and call methods, in place of one for each")
@@ -79,7 +81,11 @@ func (f *mcpFlags) run(ctx context.Context, s streams) error {
 	services := &mcp.Services{
 		Names: func(context.Context) ([]string, error) { return f.targets, nil },
 		Dial: func(ctx context.Context, name string) (*anser.Client, error) {
-			return dial(ctx, name, &f.registry, &f.tls)
+			opts, err := f.follow.options(name, &f.registry)
+			if err != nil {
+				return nil, err
+			}
+			return dial(ctx, name, &f.registry, &f.tls, opts...)
 		},
 		Single: len(f.targets) == 1, Metadata: md, Logger: log,
 	}

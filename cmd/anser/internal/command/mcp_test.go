@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +119,24 @@ func TestMCPOfRegistry(t *testing.T) {
 	}
 	if _, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "anser://explanations/arith/Arith.Add"}); err == nil {
 		t.Error("a method that is not allowed was explained")
+	}
+}
+
+// Calls of agents follow the traffic rules of a service, as those of its other callers do.
+func TestMCPFollowsRules(t *testing.T) {
+	url, _ := fileRegistry(t, registry.Instance{ID: "arith-1", Service: "arith", Address: serve(t)})
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	rules := `rules: {faults: [{when: {methods: Arith.Add}, percent: 100, until: "2100-01-01T00:00:00Z", error: {code: not found, message: by a fault}}]}`
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "rules", "set", "arith", "-f", file, "--registry", url).expect(t, 0)
+	for want, opts := range map[string][]string{"by a fault": nil, `{"C":15}`: {"--no-rules"}} {
+		s := agent(t, append([]string{"--registry", url, "--allow", "Arith.Add"}, opts...)...)
+		toolNames(t, s)
+		if got := toolCall(t, s, "arith_Arith_Add", `{"A": 7, "B": 8}`); !strings.Contains(got, want) {
+			t.Errorf("%q: %s", opts, got)
+		}
 	}
 }
 
