@@ -3,6 +3,8 @@ package jsonrpc
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/anser-rpc/anser/codec"
 )
 
 // finder finds the version, the method and the id of a message that arrives in pieces and is not
@@ -64,10 +66,7 @@ func (f *finder) head() json.RawMessage {
 	if f.batch {
 		return json.RawMessage("[]")
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false) // the values as they came
-	err := e.Encode(struct {
+	out, err := new(codec.JSON).Append(nil, &struct { // which leaves the values as they came
 		Version json.RawMessage `json:"jsonrpc,omitempty"`
 		Method  json.RawMessage `json:"method,omitempty"`
 		ID      json.RawMessage `json:"id,omitempty"`
@@ -75,5 +74,5 @@ func (f *finder) head() json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	return out.Bytes()
+	return out
 }
