@@ -103,7 +103,7 @@ func TestBenchProcs(t *testing.T) {
 	short := []string{"--callers", "8", "--seconds", "0.2", "--warmup", "0.05"}
 	var r procsReport
 	for seconds := 0.2; ; seconds *= 2 { // in which a busy machine may not end a call
-		args := []string{"bench", "--serve", "--procs", "1,3", "--profiles", folder, "--json", "--callers", "8", "--warmup", "0.05"}
+		args := append([]string{"bench", "--serve", "--procs", "1,3", "--profiles", folder, "--json"}, short...)
 		r = procsReport{}
 		run(t, append(args, "--seconds", fmt.Sprint(seconds))...).decode(t, &r)
 		if seconds > 60 || !slices.ContainsFunc(r.Steps, func(st procsStep) bool { return st.Calls == 0 }) {
