@@ -148,7 +148,7 @@ func (g *Group) call(ctx context.Context, inv *anser.Invocation, next anser.Func
 	head := g.appendHead((*buf)[:0], ctx, inv.Method, cd)
 	whole, err := share.Append(head, cd, inv.Request)
 	if err != nil {
-		return next(ctx, inv) // it returns the error, unless there is only no canonical encoding
+		return next(ctx, inv) // which returns the error, unless only the canonical encoding has failed
 	}
 	k := key{types.reply, string(whole)}
 	*buf = whole
