@@ -51,10 +51,10 @@ type loan struct {
 
 // lentReply is the payload of a large reply that is not copied.
 type lentReply struct {
-	payload []byte            // nil: there is none
-	room    *[]byte           // the buffer of payload, which goes back to scratch; nil: it has another owner
-	held    int               // bytes that memory counts until they are written
-	memory  *membudget.Budget // of the server; set if held is
+	payload []byte             // nil: there is none
+	room    *[]byte            // the buffer of payload, which goes back to scratch; nil: it has another owner
+	held    int                // bytes that the connection and its server count until they are written
+	backlog *membudget.Backlog // of the connection; set if held is
 }
 
 // end gives back the memory of a reply that has been written, or is not sent.
@@ -63,7 +63,7 @@ func (r *lentReply) end() {
 		putScratch(r.room)
 	}
 	if r.held != 0 {
-		r.memory.Give(r.held)
+		r.backlog.Release(r.held)
 	}
 	*r = lentReply{}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"slices"
-	"sync/atomic"
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/idtable"
+	"github.com/anser-rpc/anser/internal/membudget"
 	"github.com/anser-rpc/anser/internal/placement"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -30,7 +30,7 @@ type calleeHalf struct {
 	detached  int                         // number of calls in running, and of cancelled ones whose handler has not returned
 	streaming int                         // streams whose handlers have not returned
 
-	unread atomic.Int32 // replies of calls that were forwarded, which wait until the client reads
+	unread membudget.Backlog // the large replies that are not written yet
 }
 
 func (c *calleeHalf) peerInfo() Peer {
@@ -218,8 +218,8 @@ func (c *calleeHalf) flushLent(s *reading, ctx *callContext, head int, lent []by
 	head += len(c.buf)
 	c.appendLocked(s.out)
 	s.out = s.out[:0]
-	c.server.memory.Force(len(lent))
-	c.lendLocked(head, lent).reply = lentReply{payload: lent, held: len(lent), memory: &c.server.memory}
+	c.unread.Force(len(lent))
+	c.lendLocked(head, lent).reply = lentReply{payload: lent, held: len(lent), backlog: &c.unread}
 	c.flushInBackgroundLocked()
 	return nil
 }
@@ -231,13 +231,13 @@ func (c *calleeHalf) answerLaterLocked(ctx *callContext, head, lent []byte) bool
 	if c.err != nil || uint64(c.detached) >= srv.settings.MaxCalls || !srv.inFlight.Take(c.lane) {
 		return false
 	}
-	if !srv.memory.Take(held) {
+	if !c.unread.Take(held) {
 		srv.inFlight.Give(c.lane)
 		return false
 	}
 	c.openLocked(ctx)
 	c.background.Add(1)
-	frame, reply := slices.Clone(head), lentReply{payload: lent, held: held, memory: &srv.memory}
+	frame, reply := slices.Clone(head), lentReply{payload: lent, held: held, backlog: &c.unread}
 	go func() {
 		defer c.background.Done()
 		c.answer(ctx.id, frame, reply)

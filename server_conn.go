@@ -39,6 +39,7 @@ type serverConn struct {
 func newServerConn(s *Server) *serverConn {
 	c := new(serverConn)
 	c.conn, c.server, c.accepted, c.lane = &c.link, s, c, s.lanes.Add(1)
+	c.unread.SetBudget(&s.memory)
 	return c
 }
 

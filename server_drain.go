@@ -159,6 +159,7 @@ func (c *calleeHalf) cancelAll(err error) {
 	})
 	c.running = idtable.Table[*callContext]{}
 	c.mu.Unlock()
+	c.unread.End()
 	for _, ctx := range lost {
 		if st := ctx.stream(); st != nil {
 			st.stop(failure(Unavailable, OutcomeUnknown, PhaseWait, err, "the connection was lost: %v", err))

@@ -144,7 +144,7 @@ func (p *forwarder) forward(c *calleeHalf, s *reading, n *named, h wire.Header, 
 		_, err := c.handToWorker(s, n, k.ctx, opaqueCodec(r.Codec), r.Payload)
 		return err
 	default:
-		if c.unread.Load() > 0 {
+		if c.unread.Any() {
 			if s.greets { // this goroutine itself must write what the client reads
 				c.flush(s) // an error ends the connection
 			}

@@ -253,13 +253,14 @@ func (c *calleeHalf) answerForwarded(ctx *callContext, r *forwardReply, fault *E
 		c.background.Add(1)
 		c.mu.Unlock()
 		frame := c.appendForwarded(nil, ctx, r, fault)
-		c.server.memory.Force(len(frame))
-		c.unread.Add(1)
+		n := len(frame)
+		if !c.unread.Hold(n) {
+			frame, n = c.appendForwarded(nil, ctx, r, c.server.leftUnread(n)), 0
+		}
 		go func() {
 			defer c.background.Done()
 			c.answer(ctx.id, frame, lentReply{})
-			c.unread.Add(-1)
-			c.server.memory.Give(len(frame))
+			c.unread.Release(n)
 			c.release(ctx)
 		}()
 		return

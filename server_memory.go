@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"fmt"
 	"math"
 	"runtime/debug"
 	"sync"
@@ -11,9 +12,13 @@ import (
 
 // MaxMemory sets how many bytes of requests the server holds at once: large requests that arrive,
 // wait or run, with their replies. A request that would exceed it is refused with ResourceExhausted
-// while it arrives, and its bytes are discarded. The default is an eighth of the memory that the
-// process may use: the minimum of GOMEMLIMIT, the limit of its cgroup, and the machine's memory; if
-// none of them is known, 512 MiB. It is at least four times [MaxMessage].
+// while it arrives, and its bytes are discarded. The large replies that a client leaves unread on a
+// connection may take half of it; further ones are dropped, and their calls fail with
+// ResourceExhausted.
+//
+// The default is an eighth of the memory that the process may use: the minimum of GOMEMLIMIT, the
+// limit of its cgroup, and the machine's memory; if none of them is known, 512 MiB. It is at least
+// four times [MaxMessage].
 //
 // Memory that handlers allocate is not counted, and neither are requests of up to 4 KiB, whose
 // number [MaxInFlight] bounds. Go's garbage collector lets a process grow to twice the memory in
@@ -67,6 +72,15 @@ var processMemory = sync.OnceValue(func() int64 {
 
 func (s *Server) outOfMemory(size int) *Error {
 	return over(limitMemory, "the request of %d bytes is over the server's limit of %d bytes of requests at once (anser.MaxMemory)", size, s.memory.Limit())
+}
+
+// leftUnread returns the error of a call whose reply of size bytes is dropped, and counts it.
+func (s *Server) leftUnread(size int) *Error {
+	s.stats.hit(limitMemory)
+	return &Error{
+		Code: ResourceExhausted, Outcome: Executed, limit: limitMemory,
+		Message: fmt.Sprintf("the reply of %d bytes is dropped: the client has left as many bytes of replies unread on this connection as the server allows (half of anser.MaxMemory): read faster, or make fewer calls at once", size),
+	}
 }
 
 // turnAway refuses the arriving request, which does not fit into the memory, and discards the rest

@@ -63,6 +63,7 @@ func (s *Server) inbound(c *clientConn) inboundCalls {
 		calleeHalf: calleeHalf{conn: c.conn, server: s, idBit: fromServer, lane: s.lanes.Add(1)},
 		state:      &reading{desk: new(desk), generation: 1, lastID: fromServer},
 	}
+	in.unread.SetBudget(&s.memory)
 	if tc, ok := c.nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := tc.ConnectionState()
 		in.tls = &state

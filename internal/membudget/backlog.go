@@ -1,0 +1,139 @@
+package membudget
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	waitingShare = 4 // work waits from 1/waitingShare of the budget on
+	droppedShare = 2 // nothing is held beyond 1/droppedShare of it
+	excess       = 2 // with this many times the budget in use, each backlog holds one result
+)
+
+// expectedFor is how long the result of work that has waited is expected: what that waits for may
+// be other work, which waits behind it.
+const expectedFor = 100 * time.Millisecond
+
+// Backlog holds the bytes of results that wait until one receiver takes them. A receiver that takes
+// nothing must not use up the budget: from a quarter of it on, work for that receiver does not
+// begin. Work that has begun already may end with more; beyond half of the budget, its results
+// cannot be held. A Backlog is safe for concurrent use.
+type Backlog struct {
+	budget *Budget
+	bytes  atomic.Int64 // changes with mu held
+
+	mu       sync.Mutex   // guards the fields below
+	size     int          // of the latest result
+	expected int64        // bytes of the results of work that has waited, and runs
+	waiting  []chan<- int // get what is expected of them
+	timed    bool         // the expectation will end
+	over     bool         // the receiver is gone
+}
+
+// SetBudget sets the budget. It must be called before the other methods.
+func (b *Backlog) SetBudget(budget *Budget) { b.budget = budget }
+
+// Any reports whether a result waits.
+func (b *Backlog) Any() bool { return b.bytes.Load() > 0 }
+
+// Hold counts a result of n bytes until Release. It reports false, and counts nothing, if too many
+// bytes wait. A result before which no other one waits is always held.
+func (b *Backlog) Hold(n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.size = n
+	before, limit := b.bytes.Load(), b.budget.limit
+	if before > 0 && (before+int64(n) > limit/droppedShare || b.budget.Held() > limit*excess) {
+		return false
+	}
+	b.countLocked(n)
+	return true
+}
+
+// Force counts a result of n bytes until Release, regardless of what waits.
+func (b *Backlog) Force(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.size = n
+	b.countLocked(n)
+}
+
+// Take is like Force, but reports false, and counts nothing, if the budget does not allow it.
+func (b *Backlog) Take(n int) bool {
+	if !b.budget.Take(n) {
+		return false
+	}
+	b.Force(n)
+	b.budget.Give(n)
+	return true
+}
+
+func (b *Backlog) countLocked(n int) {
+	b.budget.Force(n)
+	b.bytes.Add(int64(n))
+}
+
+// Release ends Hold, Force or Take: the receiver has the n bytes, or they are dropped.
+func (b *Backlog) Release(n int) {
+	b.budget.Give(n)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bytes.Add(int64(-n))
+	b.beginLocked()
+}
+
+// Await waits before work begins, while much of the budget waits for the receiver. It returns how
+// many bytes of result are expected of the work if it has waited, for Known: as many as the latest
+// result had. Without that, all work that waits would begin at once.
+func (b *Backlog) Await() (expected int) {
+	b.mu.Lock()
+	if b.over || len(b.waiting) == 0 && b.bytes.Load() < b.budget.limit/waitingShare {
+		b.mu.Unlock()
+		return 0
+	}
+	begin := make(chan int, 1)
+	b.waiting = append(b.waiting, begin)
+	b.mu.Unlock()
+	return <-begin
+}
+
+// Known records that the result is known of which a number of bytes was expected.
+func (b *Backlog) Known(expected int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.expected = max(0, b.expected-int64(expected))
+	b.beginLocked()
+}
+
+// End lets all work begin: the receiver is gone, and results are dropped soon.
+func (b *Backlog) End() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+	b.beginLocked()
+}
+
+// beginLocked lets work begin.
+func (b *Backlog) beginLocked() {
+	if len(b.waiting) == 0 {
+		return
+	}
+	most := b.budget.limit / waitingShare
+	left := b.bytes.Load()
+	for len(b.waiting) > 0 && (b.over || left+b.expected < most) {
+		b.expected += int64(b.size)
+		b.waiting[0] <- b.size
+		b.waiting = b.waiting[1:]
+	}
+	if len(b.waiting) > 0 && left < most && !b.timed {
+		b.timed = true
+		time.AfterFunc(expectedFor, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.timed, b.expected = false, 0
+			b.beginLocked()
+		})
+	}
+}
