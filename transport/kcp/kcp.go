@@ -212,9 +212,9 @@ func Listen(address string, opts ...Option) (*Listener, error) {
 		<-l.queue.Done()
 		l.conns.Watch()
 		<-l.conns.None()
-		k.Close()
 		socket.Close()
 		accepting.Wait()
+		k.Close()
 	}()
 	return l, nil
 }
@@ -233,12 +233,25 @@ func (l *Listener) accept(o *options) {
 		s, err := l.kcp.AcceptKCP()
 		if err != nil {
 			l.queue.Close() // without a socket, no connection can arrive
+			l.dropWaiting()
 			return
 		}
 		o.tune(s)
 		l.conns.Add(1)
 		if c := newConn(s, func() { l.conns.Add(-1) }); !l.queue.Put(c) {
 			c.Close()
+		}
+	}
+}
+
+// dropWaiting closes the sessions that were not accepted before the end of the socket: a late packet
+// of a connection that has ended makes a new one. AcceptKCP chooses at random between a session and
+// the error of the socket.
+func (l *Listener) dropWaiting() {
+	for failed := 0; failed < 64; failed++ {
+		if s, err := l.kcp.AcceptKCP(); err == nil {
+			s.Close()
+			failed = 0
 		}
 	}
 }

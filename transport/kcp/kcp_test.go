@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -135,6 +136,37 @@ func TestWrongPassphrase(t *testing.T) {
 	}
 	if n := server.Stats().Accepted; n != 0 {
 		t.Errorf("%d connections were accepted", n)
+	}
+}
+
+// Packets that arrive while a listener ends leave nothing behind, and a peer that has no room for
+// what it is sent holds nothing up: Wait returns, and TestMain looks for goroutines.
+func TestLatePackets(t *testing.T) {
+	first := make([]byte, 24) // a packet with which KCP begins a session; its window is 0
+	first[0], first[4] = 1, 81
+	var all sync.WaitGroup
+	defer all.Wait()
+	for range 100 {
+		l, err := kcp.Listen("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			nc, err := net.Dial("udp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				defer nc.Close()
+				for range 20 {
+					nc.Write(first) // an error means that the listener has ended
+				}
+			})
+		}
+		all.Go(func() {
+			l.Close()
+			l.Wait()
+		})
 	}
 }
 

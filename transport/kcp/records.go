@@ -104,9 +104,10 @@ const (
 
 // Close implements asyncconn.Below.
 func (r *records) Close(blocked bool) {
-	go func() { // for linger at most
+	go func() { // for twice linger at most
 		defer r.onEnd()
 		defer r.session.Close()
+		r.session.SetWriteDeadline(time.Now().Add(linger)) // the peer may have no room, and never have any
 		if blocked || r.CloseWrite() != nil {
 			return
 		}
