@@ -27,8 +27,9 @@ const (
 )
 
 // Watch implements registry.Resolver. It reads the whole service at every interval (see
-// PollEvery), so no change is missed. An instance that Nacos marks as unhealthy is left out; one
-// that cannot be decoded is reported as trouble and left out.
+// PollEvery), so no change is missed. If Nacos returns to an older state of an instance, the watch
+// keeps the newer one. An instance that Nacos marks as unhealthy is left out; one that cannot be
+// decoded is reported as trouble and left out.
 func (r *Registry) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
 	if err := registry.CheckService(service); err != nil {
 		return err
@@ -53,6 +54,7 @@ func (r *Registry) Watch(ctx context.Context, service string, update func([]regi
 type watch struct {
 	registry *Registry
 	service  string
+	history  history
 	counted  map[place]nacosInstance // the instances of the last list
 	lost     bool                    // the last read failed
 	// missed holds the instances from before an outage that were not seen alive since; they stay
@@ -82,7 +84,7 @@ func (w *watch) look(ctx context.Context) (upkeep.View[[]registry.Instance], err
 		}
 	}
 	maps.Copy(w.counted, w.missed)
-	list, problem := listOf(w.service, slices.Collect(maps.Values(w.counted)))
+	list, problem := w.history.list(w.service, slices.Collect(maps.Values(w.counted)), time.Now())
 	return upkeep.View[[]registry.Instance]{Value: list, Problem: problem, Again: w.registry.poll}, nil
 }
 
