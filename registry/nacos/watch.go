@@ -104,7 +104,7 @@ func (r *Registry) scopeAll(params url.Values) {
 func (r *Registry) list(ctx context.Context, service string) ([]nacosInstance, error) {
 	params := url.Values{"healthyOnly": {"false"}}
 	r.scope(service, params)
-	body, err := r.client.do(ctx, http.MethodGet, "/v1/ns/instance/list", params)
+	body, err := r.client.do(ctx, attemptTimeout, http.MethodGet, "/v1/ns/instance/list", params)
 	if status, ok := errors.AsType[*statusError](err); ok && status.status == http.StatusNotFound &&
 		strings.HasPrefix(status.text, "dom not found") { // the answer of servers before 1.0
 		return nil, nil
@@ -165,7 +165,7 @@ func (r *Registry) services(ctx context.Context) (names []string, err error) {
 func (r *Registry) page(ctx context.Context, n int) ([]string, error) {
 	params := url.Values{"pageNo": {strconv.Itoa(n)}, "pageSize": {strconv.Itoa(pageSize)}}
 	r.scopeAll(params)
-	body, err := r.client.do(ctx, http.MethodGet, "/v1/ns/service/list", params)
+	body, err := r.client.do(ctx, attemptTimeout, http.MethodGet, "/v1/ns/service/list", params)
 	if status, ok := errors.AsType[*statusError](err); ok && strings.HasPrefix(status.text, "No service exist") {
 		return nil, nil // the answer of servers before 1.0
 	}
