@@ -23,13 +23,20 @@ const (
 	confirmation = 8 * time.Second
 	// patience is after how long a write that is not visible is repeated.
 	patience = 200 * time.Millisecond
+	// maxAhead is how far in the future a stamp may be. One beyond that is ignored: no clock wrote
+	// it.
+	maxAhead = 24 * time.Hour
 )
 
 // backend writes the announcer's records.
 type backend struct {
 	registry *Registry
-	stamp    int64 // the last one used
+	stamp    int64               // the last one used
+	written  map[announced]int64 // the stamps of the last writes of the announced instances
 }
+
+// announced identifies an instance of this process.
+type announced struct{ service, key string }
 
 // Apply implements upkeep.Backend.
 func (b *backend) Apply(ctx context.Context, items []upkeep.Item) ([]error, error) {
@@ -51,8 +58,14 @@ func (b *backend) Apply(ctx context.Context, items []upkeep.Item) ([]error, erro
 	return results, nil
 }
 
-func (b *backend) nextStamp() int64 {
-	b.stamp = max(b.stamp+1, time.Now().UnixMicro())
+// nextStamp returns a stamp that is newer than all earlier ones of this backend, and newer than
+// the stamp after, which a process whose clock is ahead may have written.
+func (b *backend) nextStamp(after int64) int64 {
+	now := time.Now().UnixMicro()
+	if after > now+maxAhead.Microseconds() {
+		after = 0
+	}
+	b.stamp = max(b.stamp, after, now-1) + 1
 	return b.stamp
 }
 
@@ -127,22 +140,29 @@ func (p *plan) holdOneBack(there []nacosInstance) bool {
 // consider plans the requests of one item, and returns an error if it is impossible.
 func (p *plan) consider(i int, there []nacosInstance) error {
 	item := p.items[i]
+	id := announced{p.service, item.Key}
+	last := p.written[id]            // the newest stamp that this process wrote under the key
+	newest := int64(0)               // the newest stamp under the key and at the place, in Nacos
 	var mine, theirs []nacosInstance // under the key of the item
 	var at *nacosInstance            // the instance at its place
 	for _, h := range there {
 		in, err := decode(p.service, h)
 		if err == nil && in.Key() == item.Key && h.Metadata[ownerKey] != "" {
+			newest = max(newest, h.stamp())
 			if h.Metadata[ownerKey] == p.registry.owner {
 				mine = append(mine, h)
+				last = max(last, h.stamp())
 			} else if h.alive() {
 				theirs = append(theirs, h)
 			}
 		}
 		if item.Want != nil && h.place() == placeOf(*item.Want) {
+			newest = max(newest, h.stamp())
 			at = &h
 		}
 	}
 	if item.Want == nil {
+		delete(p.written, id)
 		p.removeAll(mine, place{})
 		return nil
 	}
@@ -153,32 +173,38 @@ func (p *plan) consider(i int, there []nacosInstance) error {
 		}
 	}
 	if !item.Force {
-		newest := int64(0)
-		for _, h := range mine {
-			newest = max(newest, h.stamp())
-		}
-		for _, h := range theirs {
-			if h.stamp() > newest {
-				p.removeAll(mine, place{})
-				return upkeep.ErrTaken
-			}
-		}
-		if at != nil && at.alive() && at.Metadata[ownerKey] != p.registry.owner {
-			p.removeAll(mine, where)
+		if p.isTaken(theirs, at, last) {
+			delete(p.written, id)
+			p.removeAll(mine, place{})
 			return upkeep.ErrTaken
 		}
-		if at != nil && at.Metadata[ownerKey] == p.registry.owner && at.Metadata[recordKey] == record(*item.Want) {
+		// Nacos has executed a write late if the stamp is older. Then the record is written again
+		// even if it is the wanted one: watches that have seen a newer stamp ignore this one.
+		if at != nil && at.Metadata[ownerKey] == p.registry.owner && at.Metadata[recordKey] == record(*item.Want) && at.stamp() >= last {
 			p.removeAll(mine, where)
 			p.beat(*at)
 			return nil
 		}
 	}
-	if err := p.post(*item.Want); err != nil {
+	stamp, err := p.post(*item.Want, newest)
+	if err != nil {
 		return err
 	}
+	p.written[id] = stamp
 	p.removeLast(mine, where)
 	p.removeLast(theirs, where)
 	return nil
+}
+
+// isTaken reports whether another process has taken an item over since this one wrote it with the
+// stamp last. theirs holds the item's instances of other processes, and at is the instance at its
+// place. An older one is a write of a predecessor that Nacos has executed late.
+func (p *plan) isTaken(theirs []nacosInstance, at *nacosInstance, last int64) bool {
+	if at != nil && at.alive() && at.Metadata[ownerKey] != p.registry.owner &&
+		(at.Metadata[ownerKey] == "" || at.stamp() > last) {
+		return true
+	}
+	return slices.ContainsFunc(theirs, func(h nacosInstance) bool { return h.stamp() > last })
 }
 
 // leaving reports whether the same plan removes the key from the place.
@@ -199,17 +225,18 @@ func record(in registry.Instance) string {
 	return string(data)
 }
 
-func (p *plan) post(in registry.Instance) error {
-	stamp := p.nextStamp()
+// post plans to write the instance with a stamp that is newer than after, and returns the stamp.
+func (p *plan) post(in registry.Instance, after int64) (stamp int64, err error) {
+	stamp = p.nextStamp(after)
 	metadata, err := metadataOf(in, p.registry.owner, stamp)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	where := placeOf(in)
 	params := nacosInstance{IP: where.ip, Port: where.port, Cluster: where.cluster, Metadata: metadata}.form(weightOf(in))
 	p.posts[where] = metadata[stampKey]
 	p.requests = append(p.requests, request{method: http.MethodPost, path: "/v1/ns/instance", params: params, place: where})
-	return nil
+	return stamp, nil
 }
 
 // beat renews an instance that Nacos has. If Nacos has just lost it, the heartbeat creates it
@@ -256,7 +283,7 @@ func (p *plan) send(ctx context.Context, there []nacosInstance, last bool) error
 		switch {
 		case req.last != last || req.superseded(p):
 		case req.method == http.MethodPost && !known[req.place.cluster]:
-			if err := p.make(ctx, req); err != nil {
+			if err := p.make(ctx, req, creationTimeout); err != nil {
 				return err
 			}
 			known[req.place.cluster] = true
@@ -277,7 +304,7 @@ func (p *plan) makeAll(ctx context.Context, requests []request) error {
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()
-			if err := p.make(ctx, req); err != nil {
+			if err := p.make(ctx, req, attemptTimeout); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failure = err
@@ -294,9 +321,9 @@ func (req request) superseded(p *plan) bool {
 	return replaced && req.method == http.MethodDelete
 }
 
-func (p *plan) make(ctx context.Context, req request) error {
+func (p *plan) make(ctx context.Context, req request, timeout time.Duration) error {
 	p.registry.scope(p.service, req.params)
-	_, err := p.registry.client.do(ctx, req.method, req.path, req.params)
+	_, err := p.registry.client.do(ctx, timeout, req.method, req.path, req.params)
 	return err
 }
 

@@ -20,6 +20,10 @@ import (
 const (
 	// attemptTimeout bounds one request, so that the next attempt may use another server.
 	attemptTimeout = 3 * time.Second
+	// creationTimeout is for a request that may create a service. Version 0.8 of Nacos then waits
+	// for five seconds if it misses a signal, as on a busy machine, and then executes the request,
+	// even if the client has given it up and has written newer data.
+	creationTimeout = 8 * time.Second
 	// maxAnswer is the largest answer in bytes: a list of ten thousand instances with full
 	// metadata.
 	maxAnswer = 512 << 20
@@ -80,9 +84,9 @@ func (e *statusError) advice() string {
 
 // do makes one request, repeats it after a new login if the token was missing or has expired, and
 // returns the body of the answer. Parameters go into the query of a GET or DELETE, and into the
-// body of other requests.
-func (c *client) do(ctx context.Context, method, path string, params url.Values) ([]byte, error) {
-	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
+// body of other requests. The answer must arrive within timeout.
+func (c *client) do(ctx context.Context, timeout time.Duration, method, path string, params url.Values) ([]byte, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	index := c.current.Load()
 	base := c.bases[int(index)%len(c.bases)]
@@ -98,7 +102,7 @@ func (c *client) do(ctx context.Context, method, path string, params url.Values)
 		c.current.CompareAndSwap(index, index+1) // the next request uses the next server
 	}
 	if !answered && limited.Err() != nil { // not the caller's own context
-		return nil, fmt.Errorf("nacos at %s has not answered within %v", host(base), attemptTimeout)
+		return nil, fmt.Errorf("nacos at %s has not answered within %v", host(base), timeout)
 	}
 	if answered && status.status >= 400 && status.status < 500 && status.status != http.StatusTooManyRequests {
 		return nil, upkeep.Hopeless(err)

@@ -160,8 +160,15 @@ func setWeight(in *registry.Instance, weight float64) {
 // listOf returns the instances of the service in Nacos's list, each key once, and an error about
 // one that was left out.
 func listOf(service string, all []nacosInstance) (list []registry.Instance, problem error) {
+	found, problem := byKey(service, all, func(string, nacosInstance) bool { return true })
+	return sorted(found), problem
+}
+
+// byKey returns the instances of the service in Nacos's list that accept returns true for, by key,
+// and an error about one that could not be decoded.
+func byKey(service string, all []nacosInstance, accept func(key string, h nacosInstance) bool) (found map[string]registry.Instance, problem error) {
 	newest := make(map[string]nacosInstance)
-	found := make(map[string]registry.Instance)
+	found = make(map[string]registry.Instance)
 	for _, h := range all {
 		in, err := decode(service, h)
 		if err != nil {
@@ -170,16 +177,24 @@ func listOf(service string, all []nacosInstance) (list []registry.Instance, prob
 			}
 			continue
 		}
-		// While an instance moves to another address, or another process takes its key, Nacos
-		// lists two.
-		if before, twice := newest[in.Key()]; twice && before.stamp() >= h.stamp() {
+		key := in.Key()
+		if !accept(key, h) {
 			continue
 		}
-		newest[in.Key()], found[in.Key()] = h, in
+		// While an instance moves to another address, or another process takes its key, Nacos
+		// lists two.
+		if before, twice := newest[key]; twice && before.stamp() >= h.stamp() {
+			continue
+		}
+		newest[key], found[key] = h, in
 	}
-	list = slices.AppendSeq(make([]registry.Instance, 0, len(found)), maps.Values(found))
+	return found, problem
+}
+
+func sorted(found map[string]registry.Instance) []registry.Instance {
+	list := slices.AppendSeq(make([]registry.Instance, 0, len(found)), maps.Values(found))
 	registry.Sort(list)
-	return list, problem
+	return list
 }
 
 // form returns the parameters of the place.

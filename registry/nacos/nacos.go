@@ -63,7 +63,7 @@ func Dial(addresses []string, opts ...Option) (*Registry, error) {
 		client: newClient(addresses, cfg), namespace: cfg.namespace, poll: cfg.poll,
 		owner: rand.Text(), life: upkeep.NewLife(),
 	}
-	r.announcer = upkeep.NewAnnouncer(&backend{registry: r}, beatEvery, cfg.log)
+	r.announcer = upkeep.NewAnnouncer(&backend{registry: r, written: make(map[announced]int64)}, beatEvery, cfg.log)
 	return r, nil
 }
 

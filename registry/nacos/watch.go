@@ -27,8 +27,9 @@ const (
 )
 
 // Watch implements registry.Resolver. It reads the whole service at every interval (see
-// PollEvery), so no change is missed. An instance that Nacos marks as unhealthy is left out; one
-// that cannot be decoded is reported as trouble and left out.
+// PollEvery), so no change is missed. If Nacos returns to an older state of an instance, the watch
+// keeps the newer one. An instance that Nacos marks as unhealthy is left out; one that cannot be
+// decoded is reported as trouble and left out.
 func (r *Registry) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
 	if err := registry.CheckService(service); err != nil {
 		return err
@@ -53,6 +54,7 @@ func (r *Registry) Watch(ctx context.Context, service string, update func([]regi
 type watch struct {
 	registry *Registry
 	service  string
+	history  history
 	counted  map[place]nacosInstance // the instances of the last list
 	lost     bool                    // the last read failed
 	// missed holds the instances from before an outage that were not seen alive since; they stay
@@ -82,7 +84,7 @@ func (w *watch) look(ctx context.Context) (upkeep.View[[]registry.Instance], err
 		}
 	}
 	maps.Copy(w.counted, w.missed)
-	list, problem := listOf(w.service, slices.Collect(maps.Values(w.counted)))
+	list, problem := w.history.list(w.service, slices.Collect(maps.Values(w.counted)), time.Now())
 	return upkeep.View[[]registry.Instance]{Value: list, Problem: problem, Again: w.registry.poll}, nil
 }
 
@@ -102,7 +104,7 @@ func (r *Registry) scopeAll(params url.Values) {
 func (r *Registry) list(ctx context.Context, service string) ([]nacosInstance, error) {
 	params := url.Values{"healthyOnly": {"false"}}
 	r.scope(service, params)
-	body, err := r.client.do(ctx, http.MethodGet, "/v1/ns/instance/list", params)
+	body, err := r.client.do(ctx, attemptTimeout, http.MethodGet, "/v1/ns/instance/list", params)
 	if status, ok := errors.AsType[*statusError](err); ok && status.status == http.StatusNotFound &&
 		strings.HasPrefix(status.text, "dom not found") { // the answer of servers before 1.0
 		return nil, nil
@@ -163,7 +165,7 @@ func (r *Registry) services(ctx context.Context) (names []string, err error) {
 func (r *Registry) page(ctx context.Context, n int) ([]string, error) {
 	params := url.Values{"pageNo": {strconv.Itoa(n)}, "pageSize": {strconv.Itoa(pageSize)}}
 	r.scopeAll(params)
-	body, err := r.client.do(ctx, http.MethodGet, "/v1/ns/service/list", params)
+	body, err := r.client.do(ctx, attemptTimeout, http.MethodGet, "/v1/ns/service/list", params)
 	if status, ok := errors.AsType[*statusError](err); ok && strings.HasPrefix(status.text, "No service exist") {
 		return nil, nil // the answer of servers before 1.0
 	}

@@ -1,6 +1,11 @@
 package zookeeper
 
-import "reflect"
+import (
+	"context"
+	"reflect"
+
+	"github.com/go-zookeeper/zk"
+)
 
 // WatchChannels returns the number of channels that the library keeps for watches of the
 // connection over which the registry reads.
@@ -15,4 +20,19 @@ func (r *Registry) WatchChannels() (n int) {
 		n += it.Value().Len()
 	}
 	return n
+}
+
+// WriteEnded makes the requests of a write, or of a removal if data is nil, in the session of the
+// connection after the attempt has ended.
+func WriteEnded(c *zk.Conn, key string, data []byte) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	o := owner{id: c.SessionID()}
+	var err error
+	if data == nil {
+		_, err = o.remove(ctx, c, key)
+	} else {
+		_, err = o.put(ctx, c, key, data, zk.WorldACL(zk.PermAll), true)
+	}
+	return err
 }

@@ -1,12 +1,16 @@
 package zookeeper_test
 
 import (
+	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/anser-rpc/anser/internal/testlog"
 	"github.com/anser-rpc/anser/registry"
@@ -27,6 +31,24 @@ func TestNodeInZooKeeper(t *testing.T) {
 	}
 	if want := `{"service":"arith","address":"unix:///run/a.sock","zone":"north"}`; string(data) != want || stat.EphemeralOwner == 0 {
 		t.Errorf("%s holds %s and belongs to session %#x, want %s and a session", node, data, stat.EphemeralOwner, want)
+	}
+}
+
+// Requests of an attempt that has ended are still sent, after those of the next one. They change
+// nothing that it has written.
+func TestEndedAttemptChangesNothing(t *testing.T) {
+	prefix, raw := freshPrefix(), shared.use(t)
+	key := prefix + "-node"
+	if _, err := raw.Create(key, []byte("new"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	for what, data := range map[string][]byte{"write": []byte("old"), "removal": nil} {
+		if err := zookeeper.WriteEnded(raw, key, data); !errors.Is(err, context.Canceled) {
+			t.Errorf("the %s returns %v, want the error of its context", what, err)
+		}
+		if got, _, err := raw.Get(key); err != nil || string(got) != "new" {
+			t.Fatalf("after the %s the node has %q, %v", what, got, err)
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ func (w *writer) Begin(ctx context.Context) (fresh bool, err error) {
 	id := w.session.conn.SessionID()
 	if w.user != "" && !w.logged {
 		// The library repeats it on each connection from now on.
-		err := w.do(ctx, func(c *zk.Conn) error { return c.AddAuth("digest", []byte(w.user+":"+w.password)) })
+		err := w.do(ctx, func(_ context.Context, c *zk.Conn) error { return c.AddAuth("digest", []byte(w.user+":"+w.password)) })
 		if err != nil {
 			return false, w.explain("authentication", err)
 		}
@@ -89,17 +89,19 @@ func (w *writer) await(ctx context.Context) error {
 	}
 }
 
-func (w *writer) do(ctx context.Context, f func(*zk.Conn) error) error {
+// do calls f with a context that ends with the attempt. f runs on after that, but must not change
+// anything then: the next attempt may have written newer data.
+func (w *writer) do(ctx context.Context, f func(context.Context, *zk.Conn) error) error {
 	limited, cancel := context.WithTimeoutCause(ctx, attemptTimeout, fmt.Errorf("no answer within %v", attemptTimeout))
 	defer cancel()
-	return w.session.do(limited, f)
+	return w.session.do(limited, func(c *zk.Conn) error { return f(limited, c) })
 }
 
 // Renew implements announce.Store. The library keeps the session alive; this checks whether
 // another process has deleted the node or taken it over.
 func (w *writer) Renew(ctx context.Context, key string, _ *registry.Instance) (ok bool, err error) {
 	answer, id := make(chan bool, 1), w.id
-	err = w.do(ctx, func(c *zk.Conn) error {
+	err = w.do(ctx, func(_ context.Context, c *zk.Conn) error {
 		exists, stat, err := c.Exists(key)
 		answer <- exists && err == nil && stat.EphemeralOwner == id
 		return err
@@ -119,13 +121,15 @@ func (w *writer) Write(ctx context.Context, key string, in *registry.Instance, f
 		if err != nil {
 			return false, err
 		}
-		write = func(c *zk.Conn, key string) (bool, error) { return me.put(c, key, data, w.acl, force) }
+		write = func(ctx context.Context, c *zk.Conn, key string) (bool, error) {
+			return me.put(ctx, c, key, data, w.acl, force)
+		}
 	}
 	answer := make(chan bool, 1)
-	err = w.do(ctx, func(c *zk.Conn) error {
+	err = w.do(ctx, func(ctx context.Context, c *zk.Conn) error {
 		taken, err := false, errConflict
 		for errors.Is(err, errConflict) && ctx.Err() == nil {
-			taken, err = write(c, key)
+			taken, err = write(ctx, c, key)
 		}
 		answer <- taken
 		return err
@@ -141,7 +145,7 @@ var errConflict = errors.New("the node has changed meanwhile")
 
 // put writes the record of this session. If force is set, it replaces another session's node,
 // atomically, so that no reader sees it missing.
-func (o owner) put(c *zk.Conn, key string, data []byte, acl []zk.ACL, force bool) (taken bool, err error) {
+func (o owner) put(ctx context.Context, c *zk.Conn, key string, data []byte, acl []zk.ACL, force bool) (taken bool, err error) {
 	_, err = c.Create(key, data, zk.FlagEphemeral, acl)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
@@ -152,7 +156,7 @@ func (o owner) put(c *zk.Conn, key string, data []byte, acl []zk.ACL, force bool
 	case !errors.Is(err, zk.ErrNodeExists):
 		return false, err
 	}
-	parent, epoch, stat, err := look(c, key)
+	parent, epoch, stat, err := look(ctx, c, key)
 	switch {
 	case err != nil:
 		return false, err
@@ -170,8 +174,8 @@ func (o owner) put(c *zk.Conn, key string, data []byte, acl []zk.ACL, force bool
 }
 
 // remove deletes the node if it belongs to this session.
-func (o owner) remove(c *zk.Conn, key string) (taken bool, err error) {
-	parent, epoch, stat, err := look(c, key)
+func (o owner) remove(ctx context.Context, c *zk.Conn, key string) (taken bool, err error) {
+	parent, epoch, stat, err := look(ctx, c, key)
 	if err != nil || stat == nil {
 		return false, err
 	}
@@ -184,14 +188,19 @@ func (o owner) remove(c *zk.Conn, key string) (taken bool, err error) {
 
 // look returns the state of a node, nil if it does not exist, and of its parent at that time. A
 // node that was taken over starts again at version 0, so its version does not identify its owner:
-// the version of the parent's data, which every takeover increments, does.
-func look(c *zk.Conn, key string) (parent string, epoch int32, stat *zk.Stat, err error) {
+// the version of the parent's data, which every takeover increments, does. If the attempt has
+// ended meanwhile, look fails: the versions may be those of a later attempt's write, which a change
+// with these versions would replace.
+func look(ctx context.Context, c *zk.Conn, key string) (parent string, epoch int32, stat *zk.Stat, err error) {
 	parent = path.Dir(key)
 	there, parentStat, err := c.Exists(parent)
 	if err != nil || !there {
 		return parent, 0, nil, err
 	}
 	there, stat, err = c.Exists(key)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil || !there {
 		return parent, parentStat.Version, nil, err
 	}
