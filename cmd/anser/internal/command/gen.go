@@ -89,7 +89,7 @@ Only files whose content changes are written, and none if a contract has a mista
 	}
 	c.Flags().StringArrayVarP(&job.Imports, "import", "I", nil, "folder relative to which files are imported; may be repeated (default: the working directory)")
 	c.Flags().StringVar(&job.Out, "out", "", "folder for the code (default: that of the contract)")
-	c.Flags().BoolVar(&job.Separate, "separate", false, "put services into a package of their own, such as ordersanser beside orders: for packages that also have the code of protoc-gen-go-grpc")
+	c.Flags().BoolVar(&job.Separate, "separate", false, "put services into a package of their own, such as ordersanser next to orders: for packages that also have the code of protoc-gen-go-grpc")
 	c.Flags().BoolVar(&job.NoCodec, "no-codec", false, "leave out the code with which Anser encodes and decodes protobuf messages; the standard library does it then")
 	c.Flags().BoolVar(&check, "check", false, "write nothing; fail if something is out of date")
 	c.Flags().BoolVar(&watch, "watch", false, "generate again whenever a contract changes, until interrupted")

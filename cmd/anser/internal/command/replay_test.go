@@ -119,5 +119,5 @@ func TestReplayErrors(t *testing.T) {
 	} {
 		run(t, append([]string{"replay", dir}, args...)...).expect(t, 2, want)
 	}
-	run(t, "replay", dir, "--to", none).expect(t, 3, "nobody is listening at "+none)
+	run(t, "replay", dir, "--to", none).expect(t, 3, "no server is listening at "+none)
 }
