@@ -46,10 +46,11 @@ func (c *callerHalf) streamFrame(h wire.Header, body []byte) error {
 	return err
 }
 
-// notAStream fails a call for which a frame of a stream came.
+// notAStream fails a call for which a frame of a stream came. Its handler may still run, so it is
+// cancelled.
 func (c *callerHalf) notAStream(k *call, h wire.Header, body []byte) error {
 	err := c.streams.ignore(h, body, true)
-	if c.withdraw(k) {
+	if taken, _ := c.cancel(k, false); taken {
 		k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %s for a call that is not a stream", h.Type)
 		k.over()
 	}
