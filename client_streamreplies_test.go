@@ -34,6 +34,8 @@ func TestBadStreamReplies(t *testing.T) {
 		"another codec":                 {frames: otherCodec([][]byte{dataFrame(0, 0, small)}), code: anser.Internal, text: "another codec"},
 		"compression":                   {frames: [][]byte{compressed}, code: anser.Unimplemented, text: "compress"},
 		"a reply":                       {frames: [][]byte{wirepeer.Reply(1, small)}, code: anser.Internal, text: "REPLY to a stream"},
+		"a reply in parts":              {frames: wirepeer.Parts(wirepeer.Reply(1, make([]byte, 100_000)), 64), code: anser.Internal, text: "REPLY to a stream"},
+		"the first part of a reply":     {frames: wirepeer.Parts(wirepeer.Reply(1, make([]byte, 100_000)), 64)[:1], code: anser.Internal, text: "REPLY to a stream"},
 		"a window of 0":                 {frames: [][]byte{wire.AppendWindow(nil, 1, 0)}, code: anser.Internal, text: "WINDOW of 0"},
 		"trailers with a bad key":       {frames: [][]byte{wire.AppendEnd(nil, 1, brokenTrailers)}, code: anser.Internal, text: "trailers"},
 		"an error with a bad trailer":   {frames: [][]byte{wire.AppendError(nil, 1, 0, &wire.ErrorBody{Code: wire.Aborted, Outcome: wire.Executed, Metadata: brokenTrailers})}, code: anser.Aborted},
