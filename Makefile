@@ -21,7 +21,7 @@ build: ## compile every module
 	go build $$(go list -m -f '{{.Dir}}/...')
 
 .PHONY: test
-test: ## run all tests of every module under the race detector; CPU=1,2,4 with so many processors in turn
+test: ## run all tests of every module under the race detector; CPU=1,2,4 repeats them with each number of processors
 	@CPU='$(CPU)' scripts/test
 
 .PHONY: test-k8s

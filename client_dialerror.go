@@ -103,7 +103,7 @@ func dialCode(err error) Code {
 // dialError completes an error of dialing with what to do about it.
 func dialError(address string, err error) error {
 	if strings.Contains(err.Error(), "refused") {
-		return fmt.Errorf("%w: nobody is listening at %s: start the server or correct the address", err, address)
+		return fmt.Errorf("%w: no server is listening at %s: start the server or correct the address", err, address)
 	}
 	return err
 }

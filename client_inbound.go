@@ -78,6 +78,7 @@ func (c *clientConn) part(h wire.Header, body []byte) error {
 	wanted := true
 	if begun.Head.Type == wire.TypeReply {
 		wanted, err = c.awaits(begun.Head)
+		wanted = wanted && !c.refuseReply(begun.Head.ID)
 	} else {
 		err = c.called(h, body)
 	}

@@ -80,7 +80,7 @@ func (r *streamOpening) open(ctx context.Context, opts []CallOption) (*stream, e
 	}
 	st, followed := r.leave()
 	if err == nil && st == nil {
-		fault := failure(Internal, NotSent, PhaseNone, nil, "an interceptor ended the opening of a stream with success and did not open it: it has to call next, or to return an error")
+		fault := failure(Internal, NotSent, PhaseNone, nil, "an interceptor ended the opening of a stream with success and did not open it: it must call next or return an error")
 		fault.Method = r.method
 		err = fault
 	}

@@ -46,10 +46,11 @@ func (c *callerHalf) streamFrame(h wire.Header, body []byte) error {
 	return err
 }
 
-// notAStream fails a call for which a frame of a stream came.
+// notAStream fails a call for which a frame of a stream came. Its handler may still run, so it is
+// cancelled.
 func (c *callerHalf) notAStream(k *call, h wire.Header, body []byte) error {
 	err := c.streams.ignore(h, body, true)
-	if c.withdraw(k) {
+	if taken, _ := c.cancel(k, false); taken {
 		k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %s for a call that is not a stream", h.Type)
 		k.over()
 	}
@@ -86,8 +87,7 @@ func (c *callerHalf) endOf(k *call, h wire.Header, body []byte) error {
 // An error is one of the connection.
 func (c *callerHalf) streamAnswered(st *stream, a *arrived) error {
 	if a.kind == wire.TypeReply {
-		c.giveUp(st.id)
-		st.ends(failure(Internal, OutcomeUnknown, PhaseWait, nil, "the server broke the protocol: REPLY to a stream"), nil)
+		c.replied(st)
 		return nil
 	}
 	e, err := wire.ParseError(a.flags, a.body)
@@ -96,6 +96,27 @@ func (c *callerHalf) streamAnswered(st *stream, a *arrived) error {
 		return err
 	}
 	return st.endsWith(remoteError(&e), e.Metadata)
+}
+
+// refuseReply fails the stream to which a REPLY begins to arrive in PARTs, and reports whether the
+// id is that of a stream. The rest of the REPLY is not read into memory then.
+func (c *callerHalf) refuseReply(id uint64) bool {
+	c.mu.Lock()
+	k := c.open.Get(id)
+	c.mu.Unlock()
+	if k == nil || k.stream == nil {
+		return false
+	}
+	if c.withdraw(k) {
+		c.replied(k.stream)
+	}
+	return true
+}
+
+// replied fails a stream to which a REPLY came.
+func (c *callerHalf) replied(st *stream) {
+	c.giveUp(st.id)
+	st.ends(failure(Internal, OutcomeUnknown, PhaseWait, nil, "the server broke the protocol: REPLY to a stream"), nil)
 }
 
 // endsWith ends a stream as the server did: with err, or with success if that is nil, and with

@@ -34,6 +34,8 @@ func TestBadStreamReplies(t *testing.T) {
 		"another codec":                 {frames: otherCodec([][]byte{dataFrame(0, 0, small)}), code: anser.Internal, text: "another codec"},
 		"compression":                   {frames: [][]byte{compressed}, code: anser.Unimplemented, text: "compress"},
 		"a reply":                       {frames: [][]byte{wirepeer.Reply(1, small)}, code: anser.Internal, text: "REPLY to a stream"},
+		"a reply in parts":              {frames: wirepeer.Parts(wirepeer.Reply(1, make([]byte, 100_000)), 64), code: anser.Internal, text: "REPLY to a stream"},
+		"the first part of a reply":     {frames: wirepeer.Parts(wirepeer.Reply(1, make([]byte, 100_000)), 64)[:1], code: anser.Internal, text: "REPLY to a stream"},
 		"a window of 0":                 {frames: [][]byte{wire.AppendWindow(nil, 1, 0)}, code: anser.Internal, text: "WINDOW of 0"},
 		"trailers with a bad key":       {frames: [][]byte{wire.AppendEnd(nil, 1, brokenTrailers)}, code: anser.Internal, text: "trailers"},
 		"an error with a bad trailer":   {frames: [][]byte{wire.AppendError(nil, 1, 0, &wire.ErrorBody{Code: wire.Aborted, Outcome: wire.Executed, Metadata: brokenTrailers})}, code: anser.Aborted},
@@ -99,6 +101,51 @@ func TestBadStreamReplies(t *testing.T) {
 				}
 				if _, err := call(context.Background(), c, "Echo.Say", "hello", anser.WithFailMode(anser.Failfast), anser.Timeout(time.Second)); err != nil {
 					t.Errorf("the connection does not go on: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A client that gets a frame of a stream for a call that is not a stream fails the call, and
+// cancels it at the server. Its connection goes on.
+func TestStreamFrameForAClientsCall(t *testing.T) {
+	for name, frame := range map[string]func(id uint64) []byte{
+		"DATA":   func(id uint64) []byte { return dataFrame(id, 0, []byte("x")) },
+		"END":    func(id uint64) []byte { return wire.AppendEnd(nil, id, nil) },
+		"WINDOW": func(id uint64) []byte { return wire.AppendWindow(nil, id, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				got := make(chan wirepeer.Frame, 10)
+				rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {
+					for requests := 0; ; {
+						f, err := p.NextOf(wire.TypeRequest, wire.TypeCancel)
+						if err != nil {
+							return
+						}
+						got <- f
+						if f.Type == wire.TypeCancel {
+							continue
+						}
+						if requests++; requests == 1 {
+							p.Send(frame(f.ID))
+						} else {
+							p.Send(wirepeer.Reply(f.ID, []byte("x")))
+						}
+					}
+				})
+				c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.Attempts(1))
+				_, err := call(context.Background(), c, "Echo.Say", "x")
+				if e := wantFault(t, err, anser.Internal, anser.OutcomeUnknown); !strings.Contains(e.Message, name+" for a call that is not a stream") {
+					t.Error(e)
+				}
+				if out, err := call(context.Background(), c, "Echo.Say", "x"); out != "x" || err != nil {
+					t.Fatal(out, err)
+				}
+				first, second := <-got, <-got
+				if second.Type != wire.TypeCancel || second.ID != first.ID {
+					t.Errorf("%s of %d after the REQUEST of %d, want its CANCEL", second.Type, second.ID, first.ID)
 				}
 			})
 		})

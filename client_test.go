@@ -159,7 +159,7 @@ func TestOutcomes(t *testing.T) {
 	}{
 		"nobody listens": {
 			server: func(*testing.T, *ansertest.Network) {},
-			want:   want{anser.Unavailable, anser.NotSent, anser.PhaseDial, false, "nobody is listening at a:1: start the server or correct the address"},
+			want:   want{anser.Unavailable, anser.NotSent, anser.PhaseDial, false, "no server is listening at a:1: start the server or correct the address"},
 		},
 		"no handshake": {
 			server: func(t *testing.T, network *ansertest.Network) {

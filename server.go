@@ -134,7 +134,7 @@ func NewServer(opts ...ServerOption) *Server {
 		s.addContractMethod()
 	}
 	if s.o.authorizer != nil && len(s.o.authenticators) == 0 {
-		s.mistakes = append(s.mistakes, errors.New("anser.Authorize needs anser.Authenticate: otherwise nobody has an identity that a policy could be about"))
+		s.mistakes = append(s.mistakes, errors.New("anser.Authorize needs anser.Authenticate: otherwise no caller has an identity, which the policy needs"))
 	}
 	s.addresses.Store(&s.o.addresses)
 	parts := striped.Stripes()

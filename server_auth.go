@@ -299,7 +299,7 @@ func (c *calleeHalf) visible(list *MethodList) *MethodList {
 	if c.auth == nil || c.server.o.authorizer == nil {
 		return list
 	}
-	id, out := c.identity(), new(MethodList)
+	id, out := c.identity(), &MethodList{Methods: []MethodInfo{}}
 	for _, m := range list.Methods {
 		if c.server.allows(id, m.Name) {
 			out.Methods = append(out.Methods, m)

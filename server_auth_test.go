@@ -303,7 +303,7 @@ func TestAuthorize(t *testing.T) {
 	}
 	for c, want := range map[*anser.Client]int{ann: 1, bob: 0} {
 		list, err := anser.Call[anser.MethodList](context.Background(), c, anser.MethodsName, new(anser.None))
-		if err != nil || len(list.Methods) != want {
+		if err != nil || len(list.Methods) != want || list.Methods == nil {
 			t.Errorf("%+v, %v: want %d methods", list, err, want)
 		}
 	}

@@ -67,7 +67,7 @@ func (l *methodLister) get() *MethodList {
 }
 
 func (s *Server) describe() *MethodList {
-	list := new(MethodList)
+	list := &MethodList{Methods: []MethodInfo{}} // not null in JSON
 	aliases := make(map[*method][]string)
 	s.table.each(func(name string, m *method, a *alias) {
 		if a != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/msgpack"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
@@ -47,6 +48,19 @@ type custom struct{}
 func (custom) MarshalJSON() ([]byte, error) { return []byte(`"custom"`), nil }
 
 func (custom) UnmarshalJSON([]byte) error { return nil }
+
+// A server without methods has an empty list of them, which is not null.
+func TestDescribeNothing(t *testing.T) {
+	network := new(ansertest.Network)
+	run(t, anser.NewServer(silent), network.Listen("a:1"))
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	for _, in := range []codec.Codec{new(codec.JSON), msgpack.New()} {
+		list, err := anser.Call[anser.MethodList](context.Background(), c, anser.MethodsName, &anser.None{}, anser.Codec(in))
+		if err != nil || list.Methods == nil || len(list.Methods) != 0 {
+			t.Errorf("%s: %+v, %v", in.Name(), list, err)
+		}
+	}
+}
 
 func TestDescribe(t *testing.T) {
 	network := new(ansertest.Network)

@@ -229,13 +229,16 @@ func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, ref
 // unknown returns the refusal of a method that is not served. Looking for a hint can cost more
 // than the rest of a request, so only the first such requests get one.
 func (p *ProtocolConn) unknown(name string) *Error {
-	hint := ""
+	here, hint := "here", ""
+	if p.conn.server.o.forwarder != nil {
+		here = "here, nor forwarded over this protocol"
+	}
 	if len(name) > wire.MaxMethodName {
 		name = name[:wire.MaxMethodName] + "…"
 	} else if p.hints.Add(1) <= maxHints {
 		hint = p.conn.server.suggest(name)
 	}
-	return refusal(Unimplemented, "method %q is not served here%s", name, hint)
+	return refusal(Unimplemented, "method %q is not served %s%s", name, here, hint)
 }
 
 // newCall makes the call of a request.

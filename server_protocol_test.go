@@ -156,7 +156,11 @@ func TestProtocolCallsPassTheSameChecks(t *testing.T) {
 		text    string
 		limit   string // the counted limit
 	}{
-		"an unknown method":        {request: anser.ProtocolRequest{Method: "Words.Sai"}, code: anser.Unimplemented, text: `did you mean "Words.Say"`},
+		"an unknown method": {request: anser.ProtocolRequest{Method: "Words.Sai"}, code: anser.Unimplemented, text: `did you mean "Words.Say"`},
+		"a method that could be forwarded": {
+			options: []anser.ServerOption{anser.Forward(func(context.Context, *anser.ForwardCall) (*anser.Client, string, error) { return nil, "", nil })},
+			request: anser.ProtocolRequest{Method: "Other.Say"}, code: anser.Unimplemented, text: `"Other.Say" is not served here, nor forwarded over this protocol: `,
+		},
 		"a method of the protocol": {request: anser.ProtocolRequest{Method: anser.MethodsName}, code: anser.Unimplemented, text: "not served"},
 		"a stream":                 {request: anser.ProtocolRequest{Method: "Words.Stream"}, code: anser.Unimplemented, text: "is a stream"},
 		"another codec":            {handle: []anser.HandleOption{anser.OnlyCodecs(msgpack.New())}, code: anser.Unimplemented, text: "does not take the codec"},

@@ -138,7 +138,7 @@ func (m *method) streamWith(ctx context.Context, inv *Invocation) error {
 
 var errUnfinished = &Error{
 	Code: Internal, Outcome: Executed,
-	Message: "the handler returned with success in the middle of a message: it has to wait for whoever sends, and to return the error of Send",
+	Message: "the handler returned with success in the middle of a message: it must wait for the goroutines that send, and return the error of Send",
 }
 
 // endStream ends a stream whose handler has returned, and sends the last frame unless the stream

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/admin"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/telemetry"
 )
 
@@ -142,6 +144,34 @@ func TestPagesHaveThreeForms(t *testing.T) {
 	}
 	for _, path := range []string{"/nothing", "/methods.xml", "/all.html", "/methods/more", "/debug", "/debug/pprof/none", "/flight/", "/methods.json?conns=x", "/methods.json?streams=-1", "/methods.json?streams=1000000"} {
 		if status, body, _ := s.get(t, path); status != http.StatusNotFound && status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}
+
+// A list of nothing is empty in JSON, and not null.
+func TestEmptyLists(t *testing.T) {
+	meter := telemetry.New()
+	page, err := admin.New(meter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anser.NewServer(meter.Option(), anser.NoSignals()) // which does not listen
+	found := registry.Scheme{Name: "test", Open: func(*url.URL) (registry.Resolver, string, error) { return registry.NewMemory(), "none", nil }}
+	c, err := anser.Dial("test://h:1/none", found, meter.Option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(page)
+	defer func() {
+		page.Close()
+		h.Close()
+		c.Close()
+		http.DefaultClient.CloseIdleConnections()
+	}()
+	s := &site{h, meter, page, c}
+	for path, want := range map[string]string{"/all.json": `"addresses": []`, "/slow.json": `"calls": []`, "/trace.json?id=0123456789abcdef0123456789abcdef": `"calls": []`, "/clients.json": `"instances": []`, "/figures.json": `"addresses":[]`} {
+		if status, body, _ := s.get(t, path); status != http.StatusOK || !strings.Contains(body, want) || strings.Contains(body, "null") {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}

@@ -100,13 +100,18 @@ func (p *Page) document(want parts, most bounds) *Document {
 	}
 	if want&ofFailures != 0 {
 		calls, skipped := p.meter.Failures()
-		doc.Failures = &Calls{calls, skipped}
+		doc.Failures = listOf(calls, skipped)
 	}
 	if want&ofSlow != 0 {
 		calls, skipped := p.meter.SlowCalls()
-		doc.Slow = &Calls{calls, skipped}
+		doc.Slow = listOf(calls, skipped)
 	}
 	return doc
+}
+
+// listOf returns a list that is not null in JSON.
+func listOf(calls []*telemetry.Call, skipped uint64) *Calls {
+	return &Calls{append([]*telemetry.Call{}, calls...), skipped}
 }
 
 var runtimeMetrics = [...]string{"/memory/classes/total:bytes", "/memory/classes/heap/released:bytes", "/gc/heap/live:bytes"}
@@ -155,6 +160,8 @@ func side(server bool) string {
 func serverOf(s *anser.Server, want parts, most bounds) Server {
 	st := s.Stats()
 	out := Server{
+		Addresses: []string{}, // not null in JSON
+
 		Conns: st.Conns, InFlight: st.InFlight, Streams: st.Streams, Waiting: st.Limits.Waiting, Accepted: st.Accepted,
 		HandshakeFailed: st.HandshakeFailed, Refused: st.Refused, Cancelled: st.Cancelled, Panics: st.Panics, Handoffs: st.Handoffs,
 		Replayed: st.Replayed, Denied: st.Denied, CutOff: st.CutOff, WrongAddress: st.WrongAddress,
@@ -200,6 +207,8 @@ func servedOf(m *anser.MethodStatus, st anser.MethodStats) ServedMethod {
 
 func clientOf(c *anser.Client, st *anser.ClientStatus, recent *Recent, want parts, most bounds) Client {
 	out := Client{
+		Instances: []Instance{}, // not null in JSON
+
 		Target: st.Target, Service: st.Service, Recent: recent, Updated: st.Updated, Saved: st.Saved, Trouble: message(st.Trouble), Since: st.Since,
 		Subset: st.Subset, Failback: st.Failback.Waiting, Ignored: st.Ignored,
 	}

@@ -176,7 +176,7 @@ func sameCalls(a, b *Calls) bool {
 
 func briefServer(s *anser.Server) Server {
 	st := s.Stats()
-	out := Server{Conns: st.Conns, InFlight: st.InFlight, Waiting: st.Limits.Waiting}
+	out := Server{Addresses: []string{}, Conns: st.Conns, InFlight: st.InFlight, Waiting: st.Limits.Waiting}
 	for _, a := range s.Addrs() {
 		out.Addresses = append(out.Addresses, text(a))
 	}
@@ -214,7 +214,7 @@ func sameInstance(a, b *registry.Instance) bool {
 }
 
 func briefClient(st *anser.ClientStatus) Client {
-	out := Client{Target: st.Target, Service: st.Service, Trouble: redact.URLs(message(st.Trouble))}
+	out := Client{Instances: []Instance{}, Target: st.Target, Service: st.Service, Trouble: redact.URLs(message(st.Trouble))}
 	if r := st.Rules; r != nil {
 		out.Rules = &Rules{Version: r.Version, Trouble: redact.URLs(message(r.Trouble)), NotFollowed: r.NotFollowed}
 	}

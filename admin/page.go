@@ -194,7 +194,7 @@ func (p *Page) servePage(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	doc := p.document(at.parts, most)
 	if at.parts == ofTrace {
-		doc.Trace = &Calls{Calls: p.meter.Trace(trace)}
+		doc.Trace = listOf(p.meter.Trace(trace), 0)
 	}
 	doc.clean()
 	if form == "json" {

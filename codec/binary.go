@@ -125,14 +125,18 @@ func (Binary) errUnfit(v any) error {
 var errLeft = errors.New("bytes follow the value")
 
 func unmarshalMsgp(data []byte, m msgp) error {
-	if _, err := mpscan.Scan(data); err != nil {
+	found, err := mpscan.Scan(data)
+	if err != nil {
 		return err
 	}
 	rest, err := m.UnmarshalMsg(data)
-	if err == nil && len(rest) > 0 {
-		err = errLeft
+	switch {
+	case err != nil:
+		return err
+	case len(rest) > 0:
+		return errLeft
 	}
-	return err
+	return found.CheckAgain(m.MarshalMsg)
 }
 
 // Fits reports whether v's type has the methods for both directions, other than msgp's.

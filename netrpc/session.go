@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/gobwire"
 	"github.com/anser-rpc/anser/internal/link"
 	"github.com/anser-rpc/anser/internal/mono"
@@ -254,6 +255,11 @@ func (c *session) read() (*call, *link.Refusal, error) {
 		return cl, refusal, nil
 	}
 	cl.argument = cl.call.NewRequest()
+	if refusal := c.notForwarded(cl); refusal != nil {
+		c.drop(cl, anser.Refuse(anser.Unimplemented, "%s", refusal.Text)) // refuse counts it
+		gobwire.Guard(func() error { return c.codec.ReadRequestBody(nil) })
+		return cl, refusal, nil
+	}
 	if refusal := c.readBody(cl, cl.argument); refusal != nil {
 		c.drop(cl, anser.Refuse(anser.InvalidArgument, "%s", refusal.Text)) // refuse counts it
 		return cl, refusal, nil
@@ -265,6 +271,17 @@ func (c *session) read() (*call, *link.Refusal, error) {
 		}
 	}
 	return cl, nil, nil
+}
+
+// notForwarded refuses a call whose message must be forwarded as it is encoded, if that is in gob:
+// earlier messages of the connection define its types.
+func (c *session) notForwarded(cl *call) *link.Refusal {
+	_, encoded := cl.argument.(*codec.Encoded)
+	if _, isGob := c.codec.(*gobServerCodec); !encoded || !isGob {
+		return nil
+	}
+	return &link.Refusal{Kind: link.NoMethod, Text: fmt.Sprintf("rpc: method %q is forwarded to another server, which is not possible over net/rpc with gob: "+
+		"call it over JSON-RPC or another protocol, or call the other server itself", cl.request.ServiceMethod)}
 }
 
 func (c *session) readBody(cl *call, body any) *link.Refusal {

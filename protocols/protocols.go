@@ -1,5 +1,6 @@
-// Package protocols lets everybody call the services of an Anser server: one port speaks gRPC,
-// gRPC-Web, Connect, JSON over HTTP, JSON-RPC, net/rpc and rpcx, besides Anser's own protocol.
+// Package protocols makes an Anser server speak other protocols, so that programs without Anser can
+// call its services: one port speaks gRPC, gRPC-Web, Connect, JSON over HTTP, JSON-RPC, net/rpc and
+// rpcx, besides Anser's own protocol.
 //
 //	s := anser.NewServer(protocols.All())
 //

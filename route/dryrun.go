@@ -139,7 +139,8 @@ func (p *plan) left(method string, md map[string]string, draw *uint64, instances
 }
 
 // effects lists the instances that the rules select. A caller's own values match any instance.
-func (r *RuleSet) effects(instances []registry.Instance) (list []RuleEffect) {
+func (r *RuleSet) effects(instances []registry.Instance) []RuleEffect {
+	list := []RuleEffect{} // not null in JSON
 	add := func(name string, s Select) {
 		for _, p := range []*Patterns{&s.Group, &s.Version, &s.Zone} {
 			if slices.ContainsFunc(*p, func(t string) bool { return strings.HasPrefix(t, "$") }) {

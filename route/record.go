@@ -95,8 +95,9 @@ func (r *Recorder) Serve(s *anser.Server) error {
 	if r == nil {
 		return errors.New("route.Recorder.Serve: the recorder is nil: make it with route.NewRecorder")
 	}
+	keys := append([]string{}, r.keys...)
 	return anser.Handle(s, RecentMethod, func(_ context.Context, q *RecentRequest) (*RecentReply, error) {
-		return &RecentReply{Calls: r.Recent(q.Service), Keys: r.keys}, nil
+		return &RecentReply{Calls: append([]Sample{}, r.Recent(q.Service)...), Keys: keys}, nil // not null in JSON
 	}, anser.Idempotent())
 }
 

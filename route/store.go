@@ -68,7 +68,7 @@ func (e *ConflictError) Error() string {
 		return fmt.Sprintf("the rules of %q were changed meanwhile: read them and make the change again", e.Service)
 	}
 	return fmt.Sprintf("the rules of %q are at version %d (by %s: %q), and the change is based on version %d: read them and make the change again",
-		e.Service, e.Current.Version, cmp.Or(e.Current.Author, "nobody"), e.Current.Comment, e.Base)
+		e.Service, e.Current.Version, cmp.Or(e.Current.Author, "an unknown author"), e.Current.Comment, e.Base)
 }
 
 // Unwrap returns registry.ErrConflict.

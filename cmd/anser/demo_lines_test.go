@@ -30,7 +30,7 @@ func TestDemoLines(t *testing.T) {
 	path := grpcurl(t) + string(os.PathListSeparator) + os.Getenv("PATH")
 	tmp := t.TempDir()
 	p := start(t, tmp, "demo", "--listen", "127.0.0.1:0", "--serve", "127.0.0.1:0", "--every", "0s")
-	address := strings.Fields(p.line("all protocols at"))[5]
+	address := strings.Fields(p.line("all protocols except net/rpc's gob at"))[8]
 	var lines []string
 	for line := p.line("try:"); ; line = p.line("") {
 		text, found := strings.CutPrefix(strings.TrimSpace(line), "try:  ")
@@ -123,7 +123,7 @@ func TestDemoPortTaken(t *testing.T) { // not parallel: other demos take the usu
 		defer l.Close()
 	}
 	p := start(t, t.TempDir(), "demo", "--listen", "127.0.0.1:0")
-	if line := p.line("all protocols at"); !strings.Contains(line, "because "+usual+" is taken: --serve") {
+	if line := p.line("all protocols except net/rpc's gob at"); !strings.Contains(line, "because "+usual+" is taken: --serve") {
 		t.Error(line)
 	}
 	if _, code := p.signal(os.Interrupt); code != 0 {

@@ -23,10 +23,10 @@ import (
 // gen" generates have code of their own, which encodes them as plain types.
 //
 // Payloads are scanned before they are decoded: lengths must not exceed the data, nothing may
-// follow the value, strings must be UTF-8, and arrays and maps may be nested 64 deep. Encoded
-// messages are scanned, too, so that both sides reject the same ones; the code of "anser gen"
-// checks the same while it encodes and decodes. In plain types, integers that are too large for
-// their field wrap around, and a time.Time is decoded in UTC.
+// follow the value, strings must be UTF-8, also if they arrive as bin, and arrays and maps may be
+// nested 64 deep. Encoded messages are scanned, too, so that both sides reject the same ones;
+// the code of "anser gen" checks the same while it encodes and decodes. In plain types, integers
+// that are too large for their field wrap around, and a time.Time is decoded in UTC.
 //
 // It is safe for concurrent use. A value must not be modified while it is being encoded.
 type Codec struct {
@@ -114,7 +114,7 @@ func (c *Codec) unmarshal(data []byte, v any) (err error) {
 	if m, ok := v.(mprt.Message); ok && mprt.Unmarshal(data, m) {
 		return nil
 	}
-	binary, err := mpscan.Scan(data)
+	found, err := mpscan.Scan(data)
 	if err != nil {
 		return err
 	}
@@ -128,20 +128,29 @@ func (c *Codec) unmarshal(data []byte, v any) (err error) {
 	}()
 	if g, ok := v.(generated); ok {
 		rest, err := g.UnmarshalMsg(data)
-		if err == nil && len(rest) > 0 {
+		switch {
+		case err != nil:
+			return err
+		case len(rest) > 0:
 			return errLeft
 		}
-		return err
+		return found.CheckAgain(g.MarshalMsg)
 	}
 	p := c.types.Plan(reflect.TypeOf(v))
 	if p.Err != nil {
 		return p.Err
 	}
-	if binary || p.Bytes {
+	if found.Bin || p.Bytes {
 		// shamaton's []byte, and strings decoded from bin, share memory with data.
 		data = slices.Clone(data)
 	}
-	return msgpack.UnmarshalAsMap(data, v)
+	if err := msgpack.UnmarshalAsMap(data, v); err != nil {
+		return err
+	}
+	if found.Bin && p.Text {
+		return c.types.CheckText(v)
+	}
+	return nil
 }
 
 // Unfit returns why v does not fit, with the path of the unsupported field.

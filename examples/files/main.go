@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -30,7 +31,7 @@ func serve(out io.Writer, dir string) (address string, stop func(), err error) {
 		filetransfer.MaxSize(1<<30),
 		filetransfer.Authorize(func(_ context.Context, op filetransfer.Op, path string) error {
 			if op == filetransfer.OpPut && path == "precious" {
-				return fmt.Errorf("nobody writes this one")
+				return errors.New("this file is read-only")
 			}
 			return nil
 		}),

@@ -28,7 +28,7 @@ var cities = []registry.Instance{
 	{ID: "Zurich", Latitude: 47.38, Longitude: 8.54},
 	{ID: "Dublin", Latitude: 53.35, Longitude: -6.26},
 	{ID: "Singapore", Latitude: 1.35, Longitude: 103.82},
-	{ID: "nobody knows where"},
+	{ID: "an unknown place"},
 }
 
 func run(out io.Writer) error {

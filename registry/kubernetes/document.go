@@ -61,7 +61,7 @@ func documentOf(name string, m *corev1.ConfigMap) (registry.Document, error) {
 		return doc, err
 	}
 	if m.Annotations[documentKey] != name {
-		return doc, fmt.Errorf("ConfigMap %s/%s is not the document that its name stands for: delete it, or set its annotation %s", m.Namespace, m.Name, documentKey)
+		return doc, fmt.Errorf("ConfigMap %s/%s is not the document that its name means: delete it, or set its annotation %s", m.Namespace, m.Name, documentKey)
 	}
 	doc.Revision, doc.Data = revision, []byte(m.Data[dataKey])
 	if data, binary := m.BinaryData[dataKey]; binary {

@@ -62,7 +62,7 @@ const (
 	Fresh  = "fresh"  // each call has its own
 )
 
-// StandardPayload is the size of the message of say that everybody is compared with.
+// StandardPayload is the size of the message of say by which all peers are compared.
 const StandardPayload = 581
 
 // LanguageName returns the language as --peers takes it.

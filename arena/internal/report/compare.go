@@ -120,7 +120,7 @@ func groupShape(row *result.Row) result.Shape {
 	return shape
 }
 
-// orderWorkloads puts say first: it is what everybody is measured by.
+// orderWorkloads puts say first: all peers are measured by it.
 func orderWorkloads(a, b string) int {
 	if (a == "say") != (b == "say") {
 		if a == "say" {

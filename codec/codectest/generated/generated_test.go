@@ -122,6 +122,15 @@ func TestMsgp(t *testing.T) {
 	if err := msgpack.New().Unmarshal(data[len("before"):], got); err != nil || got.Friends[0].Name != "Bob" {
 		t.Errorf("the codec msgpack cannot read it: %+v, %v", got, err)
 	}
+	// msgp makes strings of keys in bin.
+	for _, c := range []codec.Codec{c, msgpack.New()} {
+		for key, want := range map[string]string{"\xff": "not UTF-8", "a": ""} {
+			err := c.Unmarshal([]byte("\x81\xa4more\x91\x81\xc4\x01"+key+"\x01"), new(msgptest.Person))
+			if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s, %q: %v", c.Name(), key, err)
+			}
+		}
+	}
 	codectest.Run(t, codectest.Suite{
 		Codec:  named{c},
 		Values: []any{v, &msgptest.Address{Street: "变", Number: 5}},

@@ -19,10 +19,17 @@ var (
 	errCode      = errors.New("MessagePack has the reserved code c1")
 )
 
+// Found is what a decoder must know about a value.
+type Found struct {
+	Bin bool // it contains a bin
+	Key bool // it contains a bin that is not UTF-8 as the key of a map
+}
+
 // Scan checks that data is one MessagePack value, before a decoder allocates because of a declared
-// length. It needs no memory. It reports whether data contains a bin.
-func Scan(data []byte) (bin bool, err error) {
+// length. It needs no memory.
+func Scan(data []byte) (found Found, err error) {
 	var left [maxDepth + 1]uint64 // the remaining values per level
+	var keyed [maxDepth + 1]bool  // which levels are maps
 	left[0] = 1
 	for depth := 0; ; {
 		if left[depth] == 0 {
@@ -30,30 +37,49 @@ func Scan(data []byte) (bin bool, err error) {
 				continue
 			}
 			if len(data) > 0 {
-				return false, errTrailing
+				return found, errTrailing
 			}
-			return bin, nil
+			return found, nil
 		}
 		left[depth]--
 		h, rest, err := ReadHead(data)
 		if err != nil {
-			return false, err
+			return found, err
 		}
 		data = rest
 		if h.Values >= 0 {
 			if depth == maxDepth {
-				return false, errTooDeep
+				return found, errTooDeep
 			}
 			depth++
-			left[depth] = uint64(h.Values)
+			left[depth], keyed[depth] = uint64(h.Values), h.IsMap()
 			continue
 		}
-		if h.kind == text && !utf8text.Valid(data[:h.Size]) {
-			return false, errUTF8
+		switch {
+		case h.kind == text && !utf8text.Valid(data[:h.Size]):
+			return found, errUTF8
+		case h.kind == binary:
+			found.Bin = true
+			if keyed[depth] && left[depth]%2 == 1 && !utf8text.Valid(data[:h.Size]) { // its value is left
+				found.Key = true
+			}
 		}
-		bin = bin || h.kind == binary
 		data = data[h.Size:]
 	}
+}
+
+// CheckAgain checks a value that was decoded from data in which found.Key is set. The code that
+// msgp generates makes strings of such keys in maps of type map[string]any. marshal encodes the
+// value.
+func (found Found) CheckAgain(marshal func([]byte) ([]byte, error)) error {
+	if !found.Key {
+		return nil
+	}
+	out, err := marshal(nil)
+	if err == nil {
+		_, err = Scan(out)
+	}
+	return err
 }
 
 // A Head is the beginning of a value.

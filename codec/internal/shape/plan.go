@@ -33,6 +33,7 @@ type Types struct {
 type Plan struct {
 	Err   error // why the format does not support it
 	Bytes bool  // it contains byte slices
+	Text  bool  // it contains strings, or interfaces, which may hold pointers to some
 	Deep  bool  // it contains itself or an interface, so its values can be nested to any depth
 }
 
@@ -83,8 +84,10 @@ func (w *walk) checkNew(t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Chan, reflect.Func, reflect.Uintptr, reflect.UnsafePointer:
 		return fmt.Errorf("there is no %s for %v: leave it out with the tag %s:\"-\"", w.types.Format, t, w.types.Tag)
+	case reflect.String:
+		w.plan.Text = true
 	case reflect.Interface:
-		w.plan.Deep = true
+		w.plan.Deep, w.plan.Text = true, true
 		if t.NumMethod() > 0 {
 			return fmt.Errorf("%v is an interface, for which no type can be chosen when it is decoded", t)
 		}

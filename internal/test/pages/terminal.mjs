@@ -53,7 +53,7 @@ function runs(text, style) {
 
 const escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
 
-// draw returns the SVG of the lines of a terminal of so many columns. title is what the window is called.
+// draw returns the SVG of the lines of a terminal with this number of columns. title is what the window is called.
 export function draw(text, columns, title) {
 	const lines = text.replace(/\s+$/, "").split("\n");
 	const width = Math.round(columns * cell + 2 * margin), height = head + lines.length * line + margin;

@@ -132,7 +132,7 @@ func benchStep(ctx context.Context, f *benchFlags, n int, typed, method string) 
 	if !f.connsSet { // a connection is read by one goroutine on either side
 		o.conns = max(f.conns, n)
 	}
-	step = &procsStep{Procs: n}
+	step = &procsStep{Procs: n, Locks: []lockWait{}}
 	var recording *contention.Recording
 	var profiles *profiling
 	o.began = func() {

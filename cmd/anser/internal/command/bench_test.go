@@ -163,13 +163,13 @@ func TestBenchProcs(t *testing.T) {
 		run(t, "bench", "--serve", "--procs", wrong).expect(t, 2, "use numbers of processors such as 1,2,4, or all")
 	}
 	run(t, "bench", "--serve", "--profiles", folder).expect(t, 2, "--profiles belongs to --procs")
-	run(t, "bench", unused(t), "Hello.Say", "--procs", "1,2").expect(t, 3, "nobody is listening")
+	run(t, "bench", unused(t), "Hello.Say", "--procs", "1,2").expect(t, 3, "no server is listening")
 	run(t, "bench", at, "Test.Fail", "--procs", "1").expect(t, 6, "there is no such thing")
 }
 
 func TestBenchErrors(t *testing.T) {
 	at, none := serve(t), unused(t)
-	run(t, "bench", none, "Hello.Say").expect(t, 3, "nobody is listening")
+	run(t, "bench", none, "Hello.Say").expect(t, 3, "no server is listening")
 	run(t, "bench", at, "Hello.Say").expect(t, 4, "not served here", "anser describe")
 	run(t, "bench", at, "Test.Fail").expect(t, 6, "there is no such thing")
 	run(t, "bench", at, "Arith.Mul", "--payload", "3").expect(t, 4, "decode the request with raw")

@@ -54,7 +54,7 @@ func TestCallStreamErrors(t *testing.T) {
 	if r := run(t, "call", at, "Test.Ticks", "--timeout", "2s"); r.code != 5 && r.code != 6 || !strings.Contains(r.err, "deadline exceeded") {
 		t.Errorf("%+v", r)
 	}
-	run(t, "call", unused(t), "Test.Sum", "--stream").expect(t, 3, "nobody is listening")
+	run(t, "call", unused(t), "Test.Sum", "--stream").expect(t, 3, "no server is listening")
 }
 
 func TestCallStreamJSON(t *testing.T) {

@@ -43,7 +43,7 @@ func TestCallOneway(t *testing.T) {
 		t.Error(text)
 	}
 	run(t, "call", at, "Test.Note", `{"Text": "hello"}`).expect(t, 4, "is oneway")
-	run(t, "call", unused(t), "Test.Note", "--oneway").expect(t, 3, "nobody is listening")
+	run(t, "call", unused(t), "Test.Note", "--oneway").expect(t, 3, "no server is listening")
 }
 
 func TestCallCompressed(t *testing.T) {
@@ -114,7 +114,7 @@ func TestCallErrors(t *testing.T) {
 		code  int
 		parts []string
 	}{
-		{"nobody listens", []string{none, "Arith.Mul"}, 3, []string{"nobody is listening at " + none, "start the server", "not sent"}},
+		{"nobody listens", []string{none, "Arith.Mul"}, 3, []string{"no server is listening at " + none, "start the server", "not sent"}},
 		{"unknown method", []string{at, "Arith.Mull"}, 4, []string{`did you mean "Arith.Mul"?`, `"anser describe ` + at + `" lists the methods`}},
 		{"no such thing as a method", []string{at, "nothing"}, 4, []string{`"nothing" is not served here`}},
 		{"method without its service", []string{at, "mull"}, 4, []string{`"mull" is not served here: did you mean "Arith.Mul"?`}},

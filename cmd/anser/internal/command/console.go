@@ -52,8 +52,9 @@ all of it.
 
 Without a login the console answers only this machine. A login is a file of users (--users, see "anser console user
 add"), a provider of OpenID Connect (--oidc-issuer; its secret comes from --oidc-secret-file or $` + oidcSecretVariable + `), or both, or
-else a proxy that names users in a header (--proxy-header). With a login the console may listen on any address, with TLS;
-other machines can change something only with --allow-changes.
+else a proxy that names users in a header (--proxy-header). With a login the console may listen on any address: with TLS
+(--tls-cert and --tls-key), or with --proxy-header also without. Other machines can change something only with
+--allow-changes.
 
 Exit codes: 0 interrupted; 1 the console failed; 2 wrong use.`),
 		Example: strings.Trim(`
@@ -70,7 +71,7 @@ Exit codes: 0 interrupted; 1 the console failed; 2 wrong use.`),
 	fs := c.Flags()
 	fs.StringVar(&f.audit, "audit", "", "file to record changes in; nothing can be changed without it")
 	fs.BoolVar(&f.changes, "allow-changes", false, "allow changes although other machines reach the console; needs --audit")
-	fs.StringVar(&f.listen, "listen", defaultConsole, "address of the page; port 0 chooses a free one; one that other machines reach needs a login and TLS")
+	fs.StringVar(&f.listen, "listen", defaultConsole, "address of the page; port 0 chooses a free one; one that other machines reach needs a login, and TLS except with --proxy-header")
 	fs.StringVar(&f.url, "url", "", "URL at which browsers reach the console through a proxy, such as https://console.example.org/")
 	fs.StringVar(&f.cert, "tls-cert", "", "PEM file with the certificate of the console; it is read again when it changes")
 	fs.StringVar(&f.key, "tls-key", "", "PEM file with its key")

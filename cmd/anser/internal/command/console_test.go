@@ -129,13 +129,17 @@ func startConsole(t *testing.T, args ...string) string {
 	}
 }
 
-// A console that all machines reach needs a login and TLS, and changes nothing unless that is
-// allowed.
+// A console that all machines reach needs a login, and TLS except with --proxy-header, and changes
+// nothing unless that is allowed.
 func TestPublicConsole(t *testing.T) {
 	twoVersions(t)
 	file := filepath.Join(t.TempDir(), "users.json")
 	runWith(t, "correct horse\n", "console", "user", "add", "ada", "--role", "operate", "--users", file).expect(t, 0, "ada may operate")
 	run(t, "console", "--listen", "0.0.0.0:0", "--users", file).expect(t, 2, "would not be encrypted")
+	help := strings.Join(strings.Fields(run(t, "console", "--help").out), " ")
+	if !strings.Contains(help, "needs a login, and TLS except with --proxy-header") || !strings.Contains(help, "or with --proxy-header also without") {
+		t.Error(help)
+	}
 	cert, key := certificate(t)
 	audit := filepath.Join(t.TempDir(), "audit.jsonl")
 	for _, allowed := range []bool{false, true} {

@@ -36,10 +36,10 @@ A stock server of rpcx (Prices.Of), and a stock client of rpcx that calls arith 
 are among them if their program is there: see --rpcx.
 
 While it runs, "anser ls", "anser describe arith", and "anser call" work in a second terminal. One
-address speaks all protocols and forwards calls to the instances: the demo prints lines for curl,
-grpcurl and a browser, which shows the methods, and what agents may call as tools. If its usual
-port is taken, it is a free one, and the demo says so. The console shows the whole system in a
-browser, at --console.
+address speaks all protocols except net/rpc's gob and forwards calls to the instances: the demo
+prints lines for curl, grpcurl and a browser, which shows the methods, and what agents may call as
+tools. If its usual port is taken, it is a free one, and the demo says so. The console shows the
+whole system in a browser, at --console.
 Every process has an admin page, which "anser top" and "anser tail" read, and metrics for Prometheus,
 which finds them at the address that the demo prints. Calls have trace ids; their spans go to the
 collector in OTEL_EXPORTER_OTLP_ENDPOINT (http://127.0.0.1:4318), if there is one. Each instance

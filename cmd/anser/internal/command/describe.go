@@ -51,7 +51,7 @@ func newDescribe(s streams) *cobra.Command {
 			}
 			if len(args) == 1 {
 				if asJSON {
-					return printJSON(s.out, anser.MethodList{Methods: methods})
+					return printJSON(s.out, anser.MethodList{Methods: append([]anser.MethodInfo{}, methods...)}) // not null
 				}
 				listMethods(s, methods)
 				return nil

@@ -33,7 +33,7 @@ func TestDescribe(t *testing.T) {
 
 func TestDescribeErrors(t *testing.T) {
 	none := unused(t)
-	run(t, "describe", none).expect(t, 3, "nobody is listening at "+none)
+	run(t, "describe", none).expect(t, 3, "no server is listening at "+none)
 	run(t, "describe", serve(t), "Arith.Div").expect(t, 1, `there is no method "Arith.Div": the server has Arith.Add, Arith.Mul`)
 	run(t, "describe", serve(t, anser.NoDescribe())).expect(t, 4, "anser.NoDescribe")
 	run(t, "describe").expect(t, 2, "arguments are missing")

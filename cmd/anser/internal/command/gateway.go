@@ -43,7 +43,7 @@ func newGateway(s streams) *cobra.Command {
 	var f gatewayFlags
 	c := &cobra.Command{
 		Use:   "gateway [FILE]",
-		Short: "Run a gateway: one port for all services of a registry, in all protocols",
+		Short: "Run a gateway: one port for all services of a registry, in all protocols except net/rpc's gob",
 		Long: strings.TrimSpace(`
 Run a gateway until interrupted. Calls in gRPC, gRPC-Web, Connect, JSON over HTTP, JSON-RPC and WebSocket come in on one
 port, and go on to the services of the registry. It asks their instances what they serve, so it needs no configuration:

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/gen"
+	"github.com/anser-rpc/anser/cmd/anser/internal/protofile"
 	"github.com/anser-rpc/anser/cmd/anser/internal/screen"
 )
 
@@ -43,9 +44,10 @@ means all contracts in it and below; without an argument it is the working direc
 
 The code of a .proto file goes into its folder, or with --out into the same folder below another one: NAME.pb.go with the
 messages, as protoc-gen-go makes them, NAME.codec.go with the code that encodes and decodes them, and NAME.anser.go with
-the services. A file without the option go_package gets the
-package of its folder. The files of google/protobuf, google/api/annotations.proto, google/rpc/status.proto and
-anser/options.proto can be imported from anywhere.
+the services. A file without the option go_package gets the package of its folder. The files of google/protobuf can be
+imported from anywhere, and so can
+
+  `+strings.Join(protofile.BuiltIn(), "\n  ")+`
 
 The code of a .fbs file goes into NAME.fbs.go, with the messages as flatc makes them with --go --gen-object-api, and
 NAME.anser.go with the services. It is in the package of its folder, whatever the namespaces.
@@ -87,7 +89,7 @@ Only files whose content changes are written, and none if a contract has a mista
 	}
 	c.Flags().StringArrayVarP(&job.Imports, "import", "I", nil, "folder relative to which files are imported; may be repeated (default: the working directory)")
 	c.Flags().StringVar(&job.Out, "out", "", "folder for the code (default: that of the contract)")
-	c.Flags().BoolVar(&job.Separate, "separate", false, "put services into a package of their own, such as ordersanser beside orders: for packages that also have the code of protoc-gen-go-grpc")
+	c.Flags().BoolVar(&job.Separate, "separate", false, "put services into a package of their own, such as ordersanser next to orders: for packages that also have the code of protoc-gen-go-grpc")
 	c.Flags().BoolVar(&job.NoCodec, "no-codec", false, "leave out the code with which Anser encodes and decodes protobuf messages; the standard library does it then")
 	c.Flags().BoolVar(&check, "check", false, "write nothing; fail if something is out of date")
 	c.Flags().BoolVar(&watch, "watch", false, "generate again whenever a contract changes, until interrupted")

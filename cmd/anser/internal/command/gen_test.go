@@ -3,6 +3,7 @@ package command_test
 import (
 	"bytes"
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,26 @@ func TestGen(t *testing.T) {
 	put(t, "shop.proto", strings.Replace(shopProto, "string", "sting", 1))
 	run(t, "gen").expect(t, 1, "shop.proto:4:17: ")
 	run(t, "gen", "--check", "--watch").expect(t, 2, "exclude each other")
+}
+
+// The help names all files that can be imported from anywhere.
+func TestGenHelp(t *testing.T) {
+	r := run(t, "gen", "--help")
+	r.expect(t, 0, "google/protobuf", "google/api/field_behavior.proto", "google/rpc/error_details.proto")
+	root := "../protofile/builtin"
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if !strings.Contains(r.out, "  "+filepath.ToSlash(name)+"\n") {
+			t.Errorf("%s is not in\n%s", name, r.out)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestGenConfiguration(t *testing.T) {

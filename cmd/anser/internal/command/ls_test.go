@@ -5,13 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/admin"
 	"github.com/anser-rpc/anser/cmd/anser/internal/command"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/telemetry"
 )
 
 // listing is what "ls --json" prints.
@@ -79,6 +83,35 @@ func TestLs(t *testing.T) {
 	run(t, "call", "nope", "Arith.Add", "--registry", url).expect(t, 3, `no instance of "nope" is known`)
 	t.Setenv("ANSER_REGISTRY", url)
 	run(t, "call", "arith", "Arith.Add", `{"A": 1, "B": 2}`).expect(t, 0, `"C": 3`)
+}
+
+// Lists of nothing are empty in JSON, and not null.
+func TestEmptyLists(t *testing.T) {
+	url, _ := fileRegistry(t, registry.Instance{Service: "arith", Address: listen(t, anser.NewServer(anser.NoSignals()))})
+	rules := filepath.Join(t.TempDir(), "rules.json")
+	if err := os.WriteFile(rules, []byte(`{"rules": {}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	page, err := admin.New(telemetry.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := httptest.NewServer(page)
+	defer func() {
+		page.Close()
+		process.Close()
+	}()
+	for name, r := range map[string]result{
+		"methods":        run(t, "describe", "arith", "--json", "--registry", url),
+		"effects":        run(t, "rules", "dry-run", "arith", "-f", rules, "--json", "--registry", url),
+		"methods of top": run(t, "top", process.URL, "--once", "--every", "100ms", "--json"),
+		"groups":         run(t, "doctor", "arith", "--json", "--registry", url),
+	} {
+		list, _, _ := strings.Cut(name, " ")
+		if strings.Contains(r.out, "null") || !strings.Contains(r.out, `"`+list+`": [`) {
+			t.Errorf("%s: %s\n%s", name, r.out, r.err)
+		}
+	}
 }
 
 func TestLsErrors(t *testing.T) {

@@ -96,6 +96,7 @@ func TestReplay(t *testing.T) {
 	run(t, "replay", dir, "--to", wrong, "--method", "Arith.Add", "--rate", "1000").expect(t, 0, "1 of 1 call sent")
 	run(t, "replay", dir, "--to", same, "--unsafe", "--speed", "0").expect(t, 0, "5 of 5 calls sent")
 	run(t, "replay", dir, "--to", same, "--method", "Test.*").expect(t, 1, "no call was sent")
+	run(t, "replay", dir, "--to", same, "--method", "No.Such", "--json").expect(t, 1, `"methods": []`)
 	var report replay.Report
 	run(t, "replay", dir, "--to", wrong, "--json").decode(t, &report)
 	if report.Differences != 1 || report.Sent != 3 || report.Skipped != 2 || len(report.Methods) != 4 || report.Methods[1].Differences[0].Example.New != "13" {
@@ -118,5 +119,5 @@ func TestReplayErrors(t *testing.T) {
 	} {
 		run(t, append([]string{"replay", dir}, args...)...).expect(t, 2, want)
 	}
-	run(t, "replay", dir, "--to", none).expect(t, 3, "nobody is listening at "+none)
+	run(t, "replay", dir, "--to", none).expect(t, 3, "no server is listening at "+none)
 }

@@ -24,7 +24,7 @@ import (
 // Options configures the demo.
 type Options struct {
 	Listen  string        // address of the registry
-	Serve   string        // address for callers of all protocols
+	Serve   string        // address of the gateway
 	Console string        // loopback address of the console; "": none
 	Data    string        // directory of the registry; "": a temporary one
 	Record  string        // folder of the recordings of calls; "": a temporary one

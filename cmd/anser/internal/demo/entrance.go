@@ -47,7 +47,7 @@ func openEntrance(r registry.Resolver, calls anser.Option, o Options) (e *entran
 	ctx, stop := context.WithCancel(context.Background())
 	e = &entrance{address: l.Addr().String(), gateway: g, stop: stop, served: make(chan error, 1)}
 	go func() { e.served <- g.Serve(ctx, l) }()
-	return e, "all protocols at " + e.address + " by a gateway" + elsewhere, nil
+	return e, "all protocols except net/rpc's gob at " + e.address + " by a gateway" + elsewhere, nil
 }
 
 const entranceLook = 100 * time.Millisecond

@@ -5,7 +5,7 @@ import "time"
 // Snapshot is the state of the demo.
 type Snapshot struct {
 	Registry          string
-	Address           string        // at which all protocols are served
+	Address           string        // of the gateway
 	Admin             string        // URL of the admin page of the callers
 	Metrics           string        // URL of the metrics of the callers
 	Record            string        // folder with a recording of each instance

@@ -57,6 +57,9 @@ type Report struct {
 
 // Add adds a group and counts its findings.
 func (r *Report) Add(g *Group) {
+	if g.Findings == nil {
+		g.Findings = []Finding{} // not null in JSON
+	}
 	r.Groups = append(r.Groups, g)
 	for _, f := range g.Findings {
 		switch f.Status {

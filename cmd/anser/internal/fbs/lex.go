@@ -110,7 +110,7 @@ func (l *lexer) blanks() (doc []string, ok bool) {
 				continue
 			}
 			if !fresh {
-				l.wrong(at, "documentation stands above what it describes, on a line of its own: use // for a comment here")
+				l.wrong(at, "documentation must be above what it describes, on a line of its own: use // for a comment here")
 				return nil, false
 			}
 			doc = append(doc, strings.ToValidUTF8(comment[3:], "\ufffd"))

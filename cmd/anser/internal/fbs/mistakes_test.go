@@ -138,7 +138,7 @@ func TestMistakes(t *testing.T) {
 		{"include a;", `a.fbs:1:9: want the name of the file to include in quotes, not "a"`},
 		{"table A {} include \"a.fbs\";", `a.fbs:1:12: includes come before all other declarations: move it up`},
 		{"include \"b.fbs\";", `a.fbs:1:9: there is no file "b.fbs" in . or the import folders: correct the name, or add its folder with -I`},
-		{"table A { } /// late", `a.fbs:1:13: documentation stands above what it describes, on a line of its own: use // for a comment here`},
+		{"table A { } /// late", `a.fbs:1:13: documentation must be above what it describes, on a line of its own: use // for a comment here`},
 		{"/* no end", `a.fbs:1:1: the comment has no end: add */`},
 		{"include \"no end", `a.fbs:1:9: the text has no end: add "`},
 		{"include \"line\n\";", `a.fbs:1:14: a text has no line breaks and control characters: use an escape such as \n`},

@@ -24,11 +24,24 @@ import (
 	"github.com/anser-rpc/anser/contract/protocontract"
 )
 
-// builtin has the files that can be imported from anywhere, besides google/protobuf: the
-// annotations of HTTP and the status of gRPC, and Anser's own options.
+// builtin has the files that can be imported from anywhere, besides google/protobuf: files of
+// Google and of gRPC that APIs often import, and Anser's own options.
 //
 //go:embed builtin
 var builtin embed.FS
+
+// BuiltIn returns the names of the files that can be imported from anywhere, besides
+// google/protobuf, in order.
+func BuiltIn() (names []string) {
+	// An error is not possible: all of it is in memory.
+	_ = fs.WalkDir(builtin, "builtin", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			names = append(names, strings.TrimPrefix(name, "builtin/"))
+		}
+		return err
+	})
+	return names
+}
 
 // Set is the result of compiling files.
 type Set struct {

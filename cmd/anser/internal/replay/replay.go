@@ -60,7 +60,7 @@ func Run(ctx context.Context, in *record.Recording, f record.Filter, o Options) 
 	if err := r.look(ctx); err != nil {
 		return nil, err
 	}
-	report := &Report{Baseline: "the recording"}
+	report := &Report{Baseline: "the recording", Methods: []Method{}} // not null in JSON
 	for _, t := range o.Targets {
 		report.Targets = append(report.Targets, t.Name)
 	}

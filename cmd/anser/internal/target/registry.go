@@ -267,7 +267,7 @@ func (r *Registry) List(ctx context.Context, names ...string) ([]Service, error)
 		if err != nil {
 			return nil, err
 		}
-		services = append(services, Service{name, instances})
+		services = append(services, Service{name, append([]registry.Instance{}, instances...)}) // not null in JSON
 	}
 	return services, nil
 }

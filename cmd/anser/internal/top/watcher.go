@@ -111,7 +111,7 @@ func (w *Watcher) Look(ctx context.Context) (*Look, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	out := &Look{Time: time.Now()}
+	out := &Look{Time: time.Now(), Processes: []Process{}}
 	if !w.looked.IsZero() {
 		out.Window = out.Time.Sub(w.looked)
 	}
@@ -220,7 +220,8 @@ func (f *Figures) add(o *Figures) {
 }
 
 // merge adds up the methods of all processes.
-func merge(processes []Process) (list []Method) {
+func merge(processes []Process) []Method {
+	list := []Method{} // not null in JSON
 	at := make(map[methodKey]int)
 	for i := range processes {
 		for j := range processes[i].Methods {

@@ -10,6 +10,7 @@ type Person struct {
 	Tags    map[string]string `msg:"tags"`
 	Friends []Person          `msg:"friends"`
 	Work    *Address          `msg:"work"`
+	More    any               `msg:"more"`
 }
 
 // Address is a part of a Person.

@@ -70,9 +70,9 @@ func (z Address) Msgsize() (s int) {
 // MarshalMsg implements msgp.Marshaler
 func (z *Person) MarshalMsg(b []byte) (o []byte, err error) {
 	o = msgp.Require(b, z.Msgsize())
-	// map header, size 5
+	// map header, size 6
 	// string "name"
-	o = append(o, 0x85, 0xa4, 0x6e, 0x61, 0x6d, 0x65)
+	o = append(o, 0x86, 0xa4, 0x6e, 0x61, 0x6d, 0x65)
 	o = msgp.AppendString(o, z.Name)
 	// string "photo"
 	o = append(o, 0xa5, 0x70, 0x68, 0x6f, 0x74, 0x6f)
@@ -106,6 +106,13 @@ func (z *Person) MarshalMsg(b []byte) (o []byte, err error) {
 		// string "number"
 		o = append(o, 0xa6, 0x6e, 0x75, 0x6d, 0x62, 0x65, 0x72)
 		o = msgp.AppendUint16(o, z.Work.Number)
+	}
+	// string "more"
+	o = append(o, 0xa4, 0x6d, 0x6f, 0x72, 0x65)
+	o, err = msgp.AppendIntf(o, z.More)
+	if err != nil {
+		err = msgp.WrapError(err, "More")
+		return
 	}
 	return
 }
@@ -233,6 +240,12 @@ func (z *Person) UnmarshalMsg(bts []byte) (o []byte, err error) {
 					}
 				}
 			}
+		case "more":
+			z.More, bts, err = msgp.ReadIntfBytes(bts)
+			if err != nil {
+				err = msgp.WrapError(err, "More")
+				return
+			}
 		default:
 			bts, err = msgp.Skip(bts)
 			if err != nil {
@@ -264,5 +277,6 @@ func (z *Person) Msgsize() (s int) {
 	} else {
 		s += 1 + 7 + msgp.StringPrefixSize + len(z.Work.Street) + 7 + msgp.Uint16Size
 	}
+	s += 5 + msgp.GuessSize(z.More)
 	return
 }

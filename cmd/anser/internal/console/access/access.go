@@ -69,7 +69,7 @@ type User struct {
 
 // Ways to log in.
 const (
-	None  = "none" // everybody on this machine
+	None  = "none" // all users of this machine
 	Local = "local"
 	OIDC  = "oidc"
 	Proxy = "proxy"

@@ -32,7 +32,7 @@ func (o *ProxyOptions) check() error {
 	case strings.EqualFold(o.Header, o.Roles):
 		return fmt.Errorf("the console: %s has both the user and the role: use two headers", o.Header)
 	case len(o.From) == 0:
-		return errors.New("the console: the addresses of the proxy are missing: anybody could send its header; name them with --proxy-from")
+		return errors.New("the console: the addresses of the proxy are missing, and any client could send its header: name them with --proxy-from")
 	case o.Role > Administer:
 		return fmt.Errorf("the console: users of the proxy have the unknown %v", o.Role)
 	case o.Role == 0 && o.Roles == "":

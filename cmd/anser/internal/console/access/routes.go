@@ -42,7 +42,7 @@ type state struct {
 	CSRF    string `json:"csrf"`
 	Changes bool   `json:"changes"`
 	May     []Role `json:"may"` // the roles in which the viewer can act now
-	// ReadOnly says why the console changes nothing for anybody; empty means that it does.
+	// ReadOnly says why no user can change anything; empty means that users can.
 	ReadOnly string   `json:"read_only,omitempty"`
 	LogIn    *request `json:"log_in,omitempty"` // begins a session
 	// Provider begins a session at the provider, if users can log in there as well.

@@ -281,7 +281,7 @@ export interface Session {
 	login: "none" | "local" | "oidc" | "proxy";
 	csrf: string;
 	changes: boolean;
-	read_only?: string; // why nobody may change anything
+	read_only?: string; // why no user may change anything
 	log_in?: { method: string; path: string };
 	log_in_provider?: { method: string; path: string }; // if users can log in there as well
 	version: string;

@@ -135,7 +135,7 @@ export function reconnect(): void {
 	open();
 }
 
-// follow begins to follow the system, and stops while nobody can see the page.
+// follow begins to follow the system, and stops while the page is hidden.
 export function follow(): () => void {
 	open();
 	let hidden: ReturnType<typeof setTimeout> | undefined, word: ReturnType<typeof setInterval> | undefined;

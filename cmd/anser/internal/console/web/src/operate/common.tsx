@@ -75,5 +75,5 @@ export function Reason({ value, set }: { value: string; set: (v: string) => void
 	return <Field label={t.reason}><input value={value} onChange={(e) => set(e.target.value)} placeholder={t.reasonHint} maxLength={200} size={32} /></Field>;
 }
 
-// until returns the time in so many minutes, one at least. otherwise is taken for a text that is no number.
+// until returns the time after the given number of minutes, at least one. otherwise replaces a text that is no number.
 export const until = (minutes: string, otherwise: number): string => new Date(Date.now() + Math.max(Number(minutes) || otherwise, 1) * 60_000).toISOString();

@@ -1,4 +1,4 @@
-// How texts of rules are read and written. Every scalar is a text, so that what nobody changes is written as it was.
+// How texts of rules are read and written. Every scalar is a text, so that what a user does not change is written as it was.
 import { type Document, type ParsedNode, Scalar, parseDocument } from "yaml";
 
 const options = { schema: "failsafe", logLevel: "error", prettyErrors: false } as const;
