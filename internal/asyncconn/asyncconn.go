@@ -129,8 +129,15 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// CloseWrite closes the direction from this side; data written before still arrives.
-func (c *Conn) CloseWrite() error { return c.send(c.below.CloseWrite) }
+// closeTime is how long CloseWrite may be blocked, as in crypto/tls.
+const closeTime = 5 * time.Second
+
+// CloseWrite closes the direction from this side; data written before still arrives. Where that
+// sends something, and the peer does not take it within 5 seconds, the connection ends.
+func (c *Conn) CloseWrite() error {
+	c.SetWriteDeadline(time.Now().Add(closeTime))
+	return c.send(c.below.CloseWrite)
+}
 
 func (c *Conn) send(f func() error) error {
 	c.order.Lock()
