@@ -244,9 +244,9 @@ func (l *Listener) accept(o *options) {
 	}
 }
 
-// dropWaiting closes the sessions that were not accepted before the end of the socket: a late packet
-// of a connection that has ended makes a new one. AcceptKCP chooses at random between a session and
-// the error of the socket.
+// dropWaiting closes the sessions that were not accepted before the end of the socket: a late
+// packet of a connection that has ended makes a new one. AcceptKCP chooses at random between a
+// session and the error of the socket.
 func (l *Listener) dropWaiting() {
 	for failed := 0; failed < 64; failed++ {
 		if s, err := l.kcp.AcceptKCP(); err == nil {
