@@ -50,7 +50,7 @@ func TestDemoLines(t *testing.T) {
 			continue
 		}
 		if strings.Contains(line, " top") {
-			line += " --once" // otherwise a user ends it
+			line += " --once --timeout 2m" // otherwise a user ends it, and 3 s are little on a busy machine
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 		cmd.Env = append(p.Env, "PATH="+path) // p.Env makes the test binary the command
