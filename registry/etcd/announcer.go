@@ -23,6 +23,9 @@ type announcer struct {
 	cancel context.CancelFunc
 	ledger *upkeep.Ledger[string, string] // records by etcd key
 	lease  lease                          // owned by the goroutine in run, and after it by close
+	// revisions holds by key the revision of its last write when etcd last answered, 0 if there
+	// was no such key. It is owned by the goroutine in run.
+	revisions map[string]int64
 }
 
 // write is a record to be written; "" means that the key is deleted.
@@ -30,7 +33,10 @@ type write = upkeep.Wish[string, string]
 
 func newAnnouncer(ctx context.Context, c *client, ttl time.Duration, log *slog.Logger) *announcer {
 	ctx, cancel := context.WithCancel(ctx)
-	a := &announcer{client: c, log: log, ctx: ctx, cancel: cancel, lease: lease{client: c, ctx: ctx, ttl: ttl}}
+	a := &announcer{
+		client: c, log: log, ctx: ctx, cancel: cancel,
+		lease: lease{client: c, ctx: ctx, ttl: ttl}, revisions: make(map[string]int64),
+	}
 	a.ledger = upkeep.NewLedger[string, string](upkeep.Terms[string]{
 		Run: a.run, Hopeless: hopeless, Ended: context.Context.Err, Outage: "the lease runs out", Log: log,
 		Attrs: func(key string) []any { return []any{"key", key} },
@@ -70,18 +76,26 @@ func (a *announcer) run() {
 	}
 }
 
-// sync does one round: it renews the lease, then writes what differs.
+// sync does one round: it renews the lease, then writes what differs, many records in one
+// transaction. The lease is also renewed between transactions: a record whose key another process
+// keeps changing takes more than one.
 func (a *announcer) sync() error {
 	for {
 		err := a.syncLease()
 		if err == nil {
-			err = a.writeDirty()
+			batch := a.nextBatch()
+			if len(batch) == 0 {
+				return nil
+			}
+			err = a.writeBatch(batch)
 		}
-		if !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		switch {
+		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			a.log.Warn("the registry dropped the lease; registering again", "lease", fmt.Sprintf("%x", a.lease.id))
+			a.lease.id = 0
+		case err != nil:
 			return err
 		}
-		a.log.Warn("the registry dropped the lease; registering again", "lease", fmt.Sprintf("%x", a.lease.id))
-		a.lease.id = 0
 	}
 }
 
@@ -90,6 +104,7 @@ func (a *announcer) syncLease() error {
 		if err := a.lease.grant(); err != nil {
 			return err
 		}
+		clear(a.revisions) // the keys went with the lease
 		a.ledger.MarkAll()
 		return nil
 	}

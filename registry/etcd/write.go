@@ -13,19 +13,7 @@ const (
 	maxBatchBytes = 512 << 10
 )
 
-// writeDirty writes all records that may differ, many in one transaction.
-func (a *announcer) writeDirty() error {
-	for {
-		batch := a.nextBatch()
-		if len(batch) == 0 {
-			return nil
-		}
-		if err := a.writeBatch(batch); err != nil {
-			return err
-		}
-	}
-}
-
+// nextBatch returns records that may differ, as many as one transaction may write.
 func (a *announcer) nextBatch() (batch []write) {
 	size := 0
 	for w := range a.ledger.Due() {
@@ -43,7 +31,7 @@ func (a *announcer) nextBatch() (batch []write) {
 func (a *announcer) writeBatch(batch []write) error {
 	ops := make([]clientv3.Op, len(batch))
 	for i, w := range batch {
-		ops[i] = opOf(w, clientv3.LeaseID(a.lease.id))
+		ops[i] = opOf(w, a.revisions[w.Key], clientv3.LeaseID(a.lease.id))
 	}
 	var resp *clientv3.TxnResponse
 	err := a.client.attempt(a.ctx, func(ctx context.Context) (err error) {
@@ -53,7 +41,7 @@ func (a *announcer) writeBatch(batch []write) error {
 	switch {
 	case err == nil:
 		for i, w := range batch {
-			a.ledger.Settle(w, w.Want != "" && !w.Force && takenOver(resp.Responses[i]))
+			a.settle(w, resp.Responses[i].GetResponseTxn(), resp.Header.Revision)
 		}
 		return nil
 	case !hopeless(err):
@@ -69,23 +57,63 @@ func (a *announcer) writeBatch(batch []write) error {
 	return a.writeBatch(batch[half:])
 }
 
-// opOf returns the operation that writes the record. Only a record that a caller has just
-// registered takes a key from another process.
-func opOf(w write, lease clientv3.LeaseID) clientv3.Op {
-	put := clientv3.OpPut(w.Key, w.Want, clientv3.WithLease(lease))
-	mine := []clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(w.Key), "=", lease)}
-	absent := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(w.Key), "=", 0)}
-	switch {
-	case w.Want == "":
-		return clientv3.OpTxn(mine, []clientv3.Op{clientv3.OpDelete(w.Key)}, nil)
-	case w.Force:
-		return put
+// opOf returns the operation that writes the record if the last write of its key is that of the
+// revision, 0 if there is no such key. Otherwise it changes nothing, and reads the revision and
+// whether the key is on the lease.
+//
+// So a transaction changes nothing if it is executed after a newer one: etcd may still execute one
+// whose attempt has timed out, as a server that was paused does. There is one exception: a key that
+// is absent again looks as if it had never been written. A record that such a transaction brings
+// back is on the lease of this process, whose next renewal finds that it is not wanted. After
+// close, the lease is gone, and etcd refuses the transaction.
+//
+// Only a record that a caller has just registered takes a key from another process.
+func opOf(w write, revision int64, lease clientv3.LeaseID) clientv3.Op {
+	mine := clientv3.Compare(clientv3.LeaseValue(w.Key), "=", lease)
+	unchanged := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(w.Key), "=", revision)}
+	if revision != 0 && !w.Force {
+		unchanged = append(unchanged, mine)
 	}
-	return clientv3.OpTxn(absent, []clientv3.Op{put}, []clientv3.Op{clientv3.OpTxn(mine, []clientv3.Op{put}, nil)})
+	change := clientv3.OpPut(w.Key, w.Want, clientv3.WithLease(lease))
+	if w.Want == "" {
+		change = clientv3.OpDelete(w.Key)
+	}
+	// A read without the value, which may be large, does not return the lease.
+	read := []clientv3.Op{clientv3.OpGet(w.Key, clientv3.WithKeysOnly())}
+	look := clientv3.OpTxn([]clientv3.Cmp{mine}, read, read)
+	return clientv3.OpTxn(unchanged, []clientv3.Op{change}, []clientv3.Op{look})
 }
 
-// takenOver reports whether a write that was not forced found that another process owns the key.
-func takenOver(resp *pb.ResponseOp) bool {
-	absent := resp.GetResponseTxn()
-	return !absent.Succeeded && !absent.Responses[0].GetResponseTxn().Succeeded
+// settle evaluates the answer to the operation of opOf in a transaction with the given revision.
+// If the key was not as expected, the record stays due, and the next transaction expects the key
+// as it was now; unless there is nothing to remove, or another process keeps the key.
+func (a *announcer) settle(w write, resp *pb.TxnResponse, revision int64) {
+	if resp.Succeeded {
+		if w.Want == "" {
+			revision = 0
+		}
+		a.know(w.Key, revision)
+		a.ledger.Settle(w, false)
+		return
+	}
+	look, now := resp.Responses[0].GetResponseTxn(), int64(0)
+	if kvs := look.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
+		now = kvs[0].ModRevision
+	}
+	foreign := now != 0 && !look.Succeeded
+	if foreign && !w.Force || now == 0 && w.Want == "" {
+		a.know(w.Key, 0)
+		a.ledger.Settle(w, foreign && w.Want != "")
+		return
+	}
+	a.know(w.Key, now)
+}
+
+// know stores the revision of the last write of a key, 0 if there is no such key.
+func (a *announcer) know(key string, revision int64) {
+	if revision == 0 {
+		delete(a.revisions, key)
+	} else {
+		a.revisions[key] = revision
+	}
 }
