@@ -49,11 +49,11 @@ type loan struct {
 	first   [wire.HeaderSize]byte
 }
 
-// lentReply is the payload of a large reply that is not copied.
+// lentReply is the payload of a large reply that is not copied, or what is counted for one that is.
 type lentReply struct {
-	payload []byte             // nil: there is none
+	payload []byte             // nil: it is copied
 	room    *[]byte            // the buffer of payload, which goes back to scratch; nil: it has another owner
-	held    int                // bytes that the connection and its server count until they are written
+	held    int                // bytes that the connection and its server count until they are written, or in the buffer
 	backlog *membudget.Backlog // of the connection; set if held is
 }
 

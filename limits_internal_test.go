@@ -25,7 +25,7 @@ func defaultsOf(o *serverOptions) map[string]string {
 		"bytes of a frame without its message":                                  bytesText(frameOverhead),
 		"how many times a message of more than 1 MiB may grow in decompression": number(o.maxExpansion),
 		"bytes of large requests that arrive, wait or run":                      map[int]string{8: "an eighth of memory"}[memoryShare],
-		"bytes of large replies of a connection that its client leaves unread":  "half of `MaxMemory`", // checked by TestBacklogHoldsHalf of package membudget
+		"bytes of large replies of a connection whose client does not read":     "half of `MaxMemory`", // checked by TestBacklogHoldsHalf of package membudget
 		"bytes of metadata":           bytesText(maxMetadata),
 		"keys of metadata":            number(wire.MaxPairs),
 		"bytes of a metadata key":     number(wire.MaxKeySize),

@@ -240,7 +240,7 @@ func (c *calleeHalf) answerLaterLocked(ctx *callContext, head, lent []byte) bool
 	frame, reply := slices.Clone(head), lentReply{payload: lent, held: held, backlog: &c.unread}
 	go func() {
 		defer c.background.Done()
-		c.answer(ctx.id, frame, reply)
+		c.answer(ctx, frame, reply)
 		c.release(ctx)
 	}()
 	return true
@@ -276,18 +276,19 @@ func (c *calleeHalf) finishDrain() {
 // answer sends the answer of a call and removes the call from the table in one step: between two
 // steps no call would be open, and a drain would close the connection before the answer is sent.
 // The payload of the frame may be in lent.
-func (c *calleeHalf) answer(id uint64, frame []byte, lent lentReply) {
+func (c *calleeHalf) answer(ctx *callContext, frame []byte, lent lentReply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.waitRoomLocked(context.Background())
-	if lent.payload != nil && err == nil {
-		err = c.awaitLoanLocked(context.Background())
-	}
+	err := c.awaitTurnLocked(&lent)
 	c.detached--
 	// A cancelled or lost call is no longer in the table, and its reply is not needed.
-	if c.running.Take(id) == nil || err != nil || len(frame) == 0 {
+	if c.running.Take(ctx.id) == nil || err != nil && err != errUnread || len(frame) == 0 {
 		lent.end()
 		return
+	}
+	if err == errUnread {
+		frame = appendFault(nil, ctx, c.server.leftUnread(lent.held))
+		lent.end()
 	}
 	if lent.payload != nil {
 		head := len(c.buf)
@@ -298,6 +299,7 @@ func (c *calleeHalf) answer(id uint64, frame []byte, lent lentReply) {
 		}
 		return
 	}
+	defer lent.end()
 	if len(frame) > loadBuffer && !c.writing {
 		c.writeOwnedLocked(frame) // a copy would make the buffers of the connection as large
 		c.drainLocked()

@@ -254,13 +254,14 @@ func (c *calleeHalf) answerForwarded(ctx *callContext, r *forwardReply, fault *E
 		c.mu.Unlock()
 		frame := c.appendForwarded(nil, ctx, r, fault)
 		n := len(frame)
-		if !c.unread.Hold(n) {
+		if n <= smallRequest {
+			c.unread.Force(n)
+		} else if !c.holdReply(ctx.method, n) {
 			frame, n = c.appendForwarded(nil, ctx, r, c.server.leftUnread(n)), 0
 		}
 		go func() {
 			defer c.background.Done()
-			c.answer(ctx.id, frame, lentReply{})
-			c.unread.Release(n)
+			c.answer(ctx, frame, lentReply{held: n, backlog: &c.unread})
 			c.release(ctx)
 		}()
 		return

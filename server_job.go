@@ -21,6 +21,7 @@ type job struct {
 	held    int     // bytes that the server's memory counts
 
 	expected int // bytes of the reply that are expected, of a call that has waited
+	unread   waitState
 
 	// Of a request that the reader goroutine has decoded.
 	decoded bool
@@ -106,14 +107,6 @@ func (j *job) give(ctx *callContext) {
 	if j.held != 0 {
 		ctx.conn.server.memory.Give(j.held)
 		j.held = 0
-	}
-}
-
-// known records that the reply is known that was expected.
-func (j *job) known(ctx *callContext) {
-	if j.expected != 0 {
-		ctx.conn.unread.Known(j.expected)
-		j.expected = 0
 	}
 }
 
@@ -258,8 +251,10 @@ func (j *job) start() {
 // [Server.execute], what is not needed while the handler runs is in functions of its own.
 func (j *job) execute() (next *job) {
 	c := j.ctx.conn
-	if c.unread.Any() && j.ctx.stream() == nil {
-		j.expected = c.unread.Await()
+	if (c.unread.Any() || j.unread == waits) && j.mayWait() {
+		if next, gone := j.awaitReading(); gone {
+			return next
+		}
 	}
 	if !c.begin(j) {
 		return nil
@@ -345,7 +340,7 @@ func (c *calleeHalf) begin(j *job) (call bool) {
 //go:noinline
 func (c *calleeHalf) finishJob(j *job) (next *job) {
 	ctx := j.ctx
-	held := c.holdAnswer(ctx, j)
+	c.holdAnswer(ctx, j)
 	if j.run.measured {
 		c.server.measure(ctx, &j.run, j.size, len(j.out)+len(j.run.lent.payload))
 	}
@@ -360,34 +355,11 @@ func (c *calleeHalf) finishJob(j *job) (next *job) {
 	}
 	j.returned = true
 	c.finishDetached(ctx, j.out, j.run.lent)
-	if held > 0 {
-		c.unread.Release(held)
-	}
 	if len(j.out) > loadBuffer && c.server.memory.Scarce() {
 		c.dropLarge()
 	}
 	putJob(j)
 	return ctx.nextWaiting()
-}
-
-// holdAnswer counts the answer of a job until it is written, if it is large, or replaces it by an
-// error. It returns the number of bytes to release once the connection has the answer; a reply that
-// is lent releases its own.
-func (c *calleeHalf) holdAnswer(ctx *callContext, j *job) (held int) {
-	lent := len(j.run.lent.payload)
-	switch n := max(lent, len(j.out)); {
-	case n <= smallRequest:
-	case !c.unread.Hold(n):
-		j.run.lent.end()
-		j.run.fault = c.server.leftUnread(n)
-		j.out = appendFault(nil, ctx, j.run.fault)
-	case lent > 0:
-		j.run.lent.held, j.run.lent.backlog = n, &c.unread
-	default:
-		held = n
-	}
-	j.known(ctx)
-	return held
 }
 
 // jobPanicked answers a call in which the user's code panicked, like finishJob.
@@ -437,7 +409,7 @@ func (c *calleeHalf) finishDetached(ctx *callContext, frame []byte, lent lentRep
 		k.end()
 		return
 	}
-	c.answer(ctx.id, frame, lent)
+	c.answer(ctx, frame, lent)
 	c.release(ctx)
 }
 

@@ -1,20 +1,24 @@
 package anser
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime/debug"
 	"sync"
+	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/sysmem"
 	"github.com/anser-rpc/anser/wire"
 )
 
 // MaxMemory sets how many bytes of requests the server holds at once: large requests that arrive,
 // wait or run, with their replies. A request that would exceed it is refused with ResourceExhausted
-// while it arrives, and its bytes are discarded. The large replies that a client leaves unread on a
-// connection may take half of it; further ones are dropped, and their calls fail with
-// ResourceExhausted.
+// while it arrives, and its bytes are discarded. The large replies of a connection whose
+// client does not read may take half of it; further ones are dropped, and their calls fail with
+// ResourceExhausted. Those of a client that reads are dropped only at twice MaxMemory.
 //
 // The default is an eighth of the memory that the process may use: the minimum of GOMEMLIMIT, the
 // limit of its cgroup, and the machine's memory; if none of them is known, 512 MiB. It is at least
@@ -79,7 +83,7 @@ func (s *Server) leftUnread(size int) *Error {
 	s.stats.hit(limitMemory)
 	return &Error{
 		Code: ResourceExhausted, Outcome: Executed, limit: limitMemory,
-		Message: fmt.Sprintf("the reply of %d bytes is dropped: the client has left as many bytes of replies unread on this connection as the server allows (half of anser.MaxMemory): read faster, or make fewer calls at once", size),
+		Message: fmt.Sprintf("the reply of %d bytes is dropped: the client has left as many bytes of replies unread as the server allows (anser.MaxMemory): read faster, or make fewer calls at once", size),
 	}
 }
 
@@ -171,4 +175,127 @@ func (c *serverConn) refuseUnread(s *reading, h wire.Header, number uint32) erro
 	b := refused.body()
 	s.out = c.appendError(s.out, h.ID, 0, &b)
 	return c.flush(s) // before the rest has arrived: the client may stop sending
+}
+
+// readsWithin is how long a client may take nothing of what is written to it, and still counts as
+// one that reads: its machine may be overloaded, or its network may have lost packets.
+const readsWithin = 3 * time.Second
+
+// waitState records whether a job waits until its client reads.
+type waitState uint8
+
+const (
+	waits  waitState = 1 + iota // its next worker waits; it has no place of a limit meanwhile
+	waited                      // it does not wait again
+)
+
+// mayWait reports whether the job waits for its client, if that has left many replies unread. Calls
+// of methods that have had no large reply yet need not: small replies pass large ones, whose frames
+// are written in PARTs.
+func (j *job) mayWait() bool {
+	return j.unread != waited && j.refused == nil && j.ctx.method.large.Load()
+}
+
+// awaitReading waits, if necessary, until the client reads. A call that counts for the limits of
+// its method does not meanwhile, as other clients could not call the method: another worker waits.
+// gone reports that the job is not this worker's any more; next is the job that it executes then,
+// or nil.
+func (j *job) awaitReading() (next *job, gone bool) {
+	ctx := j.ctx
+	unread := &ctx.conn.unread
+	switch {
+	case j.unread == waits:
+		j.unread = waited
+		j.expected = unread.Await()
+		return nil, j.enterAgain()
+	case ctx.priority <= priorityBits:
+		j.expected = unread.Await()
+	case unread.Full():
+		ctx.releaseLimits()
+		next = ctx.nextWaiting()
+		ctx.priority &= priorityBits
+		j.unread = waits
+		j.start()
+		return next, true
+	}
+	return nil, false
+}
+
+// enterAgain applies the limits of its method to a job that has waited. gone is as in awaitReading.
+func (j *job) enterAgain() (gone bool) {
+	g, ctx := j.ctx.method.limits, j.ctx
+	taken, refused := g.admit(ctx.level(), 0)
+	if refused != nil {
+		j.refused = refused
+		return false
+	}
+	ctx.priority |= taken
+	if g.queue == nil {
+		return false
+	}
+	g.queue.enter(j)
+	return true
+}
+
+// holdAnswer counts the answer of a job until the connection has it, or has written it if it is
+// lent, if it is large. If that is not possible, an error replaces it.
+func (c *calleeHalf) holdAnswer(ctx *callContext, j *job) {
+	switch n := max(len(j.run.lent.payload), len(j.out)); {
+	case n <= smallRequest:
+	case !c.holdReply(ctx.method, n):
+		j.run.lent.end()
+		j.run.fault = c.server.leftUnread(n)
+		j.out = appendFault(nil, ctx, j.run.fault)
+	default:
+		j.run.lent.held, j.run.lent.backlog = n, &c.unread
+	}
+	j.known(ctx)
+}
+
+// holdReply counts a large reply of n bytes until it is released, unless the client has left too
+// many unread.
+func (c *calleeHalf) holdReply(m *method, n int) bool {
+	if !m.large.Load() {
+		m.large.Store(true)
+	}
+	return c.unread.Hold(n, c.reads())
+}
+
+// reads reports whether the client has lately taken some of what is written to it.
+func (c *calleeHalf) reads() bool {
+	since := c.stalledSince()
+	return since == 0 || mono.Now().Sub(since) < readsWithin
+}
+
+// errUnread is the error of a reply that is dropped, as the client has left too many unread.
+var errUnread = errors.New("the client does not read")
+
+// awaitTurnLocked waits until the connection can take a reply. It returns errUnread if the client
+// has stopped reading while too many replies wait.
+func (c *calleeHalf) awaitTurnLocked(lent *lentReply) error {
+	for {
+		ctx, cancel := context.Background(), func() {}
+		if lent.held > smallRequest && c.unread.Over() {
+			ctx, cancel = context.WithTimeout(ctx, readsWithin)
+		}
+		err := c.waitRoomLocked(ctx)
+		if lent.payload != nil && err == nil {
+			err = c.awaitLoanLocked(ctx)
+		}
+		cancel()
+		switch {
+		case err != context.DeadlineExceeded || c.err != nil:
+			return err
+		case c.unread.Over() && !c.reads():
+			return errUnread
+		}
+	}
+}
+
+// known records that the reply is known that was expected.
+func (j *job) known(ctx *callContext) {
+	if j.expected != 0 {
+		ctx.conn.unread.Known(j.expected)
+		j.expected = 0
+	}
 }

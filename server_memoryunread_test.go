@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -192,7 +193,7 @@ func TestUnreadRepliesAreDropped(t *testing.T) {
 					t.Fatalf("%d handlers run, want all", n)
 				}
 				close(release)
-				synctest.Wait()
+				time.Sleep(7 * time.Second) // it may have paused
 				st := s.Stats()
 				if st.Memory > memory/2 || st.LimitsHit["MaxMemory"] == 0 || st.Methods["Echo.Large"].Failed != st.LimitsHit["MaxMemory"] {
 					t.Errorf("%d bytes are held, %v, %+v", st.Memory, st.LimitsHit, st.Methods["Echo.Large"])
@@ -259,7 +260,7 @@ func TestUnreadForwardedReplies(t *testing.T) {
 			t.Fatalf("%d handlers run, want all", n)
 		}
 		close(release)
-		synctest.Wait()
+		time.Sleep(7 * time.Second) // it may have paused
 		st := front.Stats()
 		if st.Memory > memory/2 || st.LimitsHit["MaxMemory"] == 0 {
 			t.Errorf("%d bytes are held, %v", st.Memory, st.LimitsHit)
@@ -269,4 +270,108 @@ func TestUnreadForwardedReplies(t *testing.T) {
 		}
 		memoryReturns(t, front)
 	})
+}
+
+// A client that reads may have more replies waiting than half of the memory: all of its calls
+// succeed, although all handlers have ended at once.
+func TestUnreadRepliesOfAReadingClient(t *testing.T) {
+	const memory = 8 << 20
+	for _, size := range unreadSizes {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			partsBubble(t, func(t *testing.T, network *ansertest.Network) {
+				release := make(chan struct{})
+				s, begun := unreadServer(t, network, "a:1", size, memory, release)
+				c := dial(t, "a:1", anser.Dialer(network.Dial))
+				calls := memory * 3 / 2 / size
+				var all sync.WaitGroup
+				for range calls {
+					all.Go(func() {
+						if r, err := anser.Call[[]byte](t.Context(), c, "Echo.Large", new([]byte)); err != nil || len(*r) != size {
+							t.Error(err)
+						}
+					})
+				}
+				synctest.Wait()
+				if n := begun.Load(); n != int64(calls) {
+					t.Fatalf("%d handlers run, want all", n)
+				}
+				close(release)
+				all.Wait()
+				memoryReturns(t, s)
+			})
+		})
+	}
+}
+
+// Calls of a method that has no large replies do not wait until the client has read those of
+// another one.
+func TestSmallCallsPassUnreadReplies(t *testing.T) {
+	const memory, size = 4 << 20, 900_000
+	partsBubble(t, func(t *testing.T, network *ansertest.Network) {
+		s, _ := unreadServer(t, network, "a:1", size, memory, nil)
+		ran := make(chan struct{}, 1)
+		anser.Handle(s, "Echo.Small", func(context.Context, *[]byte) (*[]byte, error) {
+			ran <- struct{}{}
+			return text("small"), nil
+		}, anser.Concurrent())
+		p, _ := partsPeer(t, network, false, false)
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Large"), wire.AppendMethod(nil, 2, "Echo.Small"))
+		calls := uint64(0)
+		for s.Stats().Memory < memory/4 {
+			calls++
+			p.Send(wirepeer.Request(calls, 1, nil))
+			synctest.Wait()
+		}
+		p.Send(wirepeer.Request(calls+1, 2, nil))
+		synctest.Wait()
+		if len(ran) != 1 {
+			t.Error("a call with a small reply has waited")
+		}
+		p.Close()
+		memoryReturns(t, s)
+	})
+}
+
+// Calls that wait until their client reads take no place of the limits of their method: other
+// clients can call it.
+func TestUnreadRepliesTakeNoPlace(t *testing.T) {
+	const memory, size, limit = 4 << 20, 900_000, 20
+	for name, option := range map[string]anser.ServerHandleOption{
+		"MaxInFlight":   anser.MaxInFlight(limit),
+		"AdaptiveLimit": anser.AdaptiveLimit(1, limit),
+	} {
+		t.Run(name, func(t *testing.T) {
+			partsBubble(t, func(t *testing.T, network *ansertest.Network) {
+				s := anser.NewServer(silent, anser.MaxMessage(1<<20), anser.MaxMemory(memory))
+				anser.Handle(s, "Echo.Large", func(_ context.Context, in *[]byte) (*[]byte, error) {
+					reply := make([]byte, size)
+					return &reply, nil
+				}, anser.Concurrent(), option)
+				run(t, s, network.Listen("a:1"))
+				p, _ := partsPeer(t, network, false, false)
+				p.Send(wire.AppendMethod(nil, 1, "Echo.Large"))
+				calls := uint64(0)
+				for s.Stats().Memory < memory/4 {
+					calls++
+					p.Send(wirepeer.Request(calls, 1, nil))
+					synctest.Wait()
+				}
+				for range limit {
+					calls++
+					p.Send(wirepeer.Request(calls, 1, nil))
+					synctest.Wait()
+				}
+				c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Attempts(1))
+				for range 2 * limit {
+					if _, err := anser.Call[[]byte](t.Context(), c, "Echo.Large", new([]byte)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n := unreadAnswers(t, p, int(calls), size); n != int(calls) {
+					t.Errorf("%d of %d calls have a reply", n, calls)
+				}
+				memoryReturns(t, s)
+			})
+		})
+	}
 }

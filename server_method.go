@@ -62,6 +62,7 @@ type method struct {
 	measures   []measure     // of observers; not of a stream method
 	sides      sides         // of a stream method
 	largeReply atomic.Bool   // the last reply was large; kept for observers
+	large      atomic.Bool   // a reply was counted for MaxMemory
 	listed     atomic.Bool   // its calls are forwarded, and one was answered
 	_          [64]byte
 

@@ -200,7 +200,7 @@ func (j *job) late(now mono.Time) *Error {
 
 var errGone = refusal(Canceled, "the caller cancelled the call, its connection was lost, or its client may not have it any more, before it could run")
 
-// releaseLimits releases what the call has taken. It is called once per call.
+// releaseLimits releases what the call has taken. It is called once for what was taken.
 func (c *callContext) releaseLimits() {
 	g := c.method.limits
 	if c.priority&hasQuota != 0 {

@@ -8,7 +8,7 @@ import (
 
 const (
 	waitingShare = 4 // work waits from 1/waitingShare of the budget on
-	droppedShare = 2 // nothing is held beyond 1/droppedShare of it
+	droppedShare = 2 // beyond 1/droppedShare of it, only a receiver that takes results gets more
 	excess       = 2 // with this many times the budget in use, each backlog holds one result
 )
 
@@ -19,13 +19,13 @@ const expectedFor = 100 * time.Millisecond
 // Backlog holds the bytes of results that wait until one receiver takes them. A receiver that takes
 // nothing must not use up the budget: from a quarter of it on, work for that receiver does not
 // begin. Work that has begun already may end with more; beyond half of the budget, its results
-// cannot be held. A Backlog is safe for concurrent use.
+// cannot be held for a receiver that takes none. A Backlog is safe for concurrent use.
 type Backlog struct {
 	budget *Budget
 	bytes  atomic.Int64 // changes with mu held
 
 	mu       sync.Mutex   // guards the fields below
-	size     int          // of the latest result
+	size     int          // of the latest result that was not forced
 	expected int64        // bytes of the results of work that has waited, and runs
 	waiting  []chan<- int // get what is expected of them
 	timed    bool         // the expectation will end
@@ -38,14 +38,29 @@ func (b *Backlog) SetBudget(budget *Budget) { b.budget = budget }
 // Any reports whether a result waits.
 func (b *Backlog) Any() bool { return b.bytes.Load() > 0 }
 
+// Full reports whether work that begins now must wait.
+func (b *Backlog) Full() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.fullLocked()
+}
+
+func (b *Backlog) fullLocked() bool {
+	return !b.over && (len(b.waiting) > 0 || b.bytes.Load() >= b.budget.limit/waitingShare)
+}
+
+// Over reports whether more waits than Hold allows for a receiver that takes nothing.
+func (b *Backlog) Over() bool { return b.bytes.Load() > b.budget.limit/droppedShare }
+
 // Hold counts a result of n bytes until Release. It reports false, and counts nothing, if too many
-// bytes wait. A result before which no other one waits is always held.
-func (b *Backlog) Hold(n int) bool {
+// bytes wait: fewer are too many if taken is false, that is if the receiver has lately taken none.
+// A result before which no other one waits is always held.
+func (b *Backlog) Hold(n int, taken bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.size = n
 	before, limit := b.bytes.Load(), b.budget.limit
-	if before > 0 && (before+int64(n) > limit/droppedShare || b.budget.Held() > limit*excess) {
+	if before > 0 && (!taken && before+int64(n) > limit/droppedShare || b.budget.Held()+int64(n) > limit*excess) {
 		return false
 	}
 	b.countLocked(n)
@@ -56,7 +71,6 @@ func (b *Backlog) Hold(n int) bool {
 func (b *Backlog) Force(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.size = n
 	b.countLocked(n)
 }
 
@@ -89,7 +103,7 @@ func (b *Backlog) Release(n int) {
 // result had. Without that, all work that waits would begin at once.
 func (b *Backlog) Await() (expected int) {
 	b.mu.Lock()
-	if b.over || len(b.waiting) == 0 && b.bytes.Load() < b.budget.limit/waitingShare {
+	if !b.fullLocked() {
 		b.mu.Unlock()
 		return 0
 	}

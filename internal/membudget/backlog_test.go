@@ -17,17 +17,20 @@ func newBacklog(limit int64) (*membudget.Backlog, *membudget.Budget) {
 
 func TestBacklogHoldsHalf(t *testing.T) {
 	b, budget := newBacklog(100)
-	if b.Any() || !b.Hold(70) || !b.Any() {
+	if b.Any() || !b.Hold(70, false) || !b.Any() {
 		t.Error("the first result is not held, although it is larger than half")
 	}
 	b.Release(70)
-	if !b.Hold(30) || !b.Hold(20) || b.Hold(1) || budget.Held() != 50 {
+	if !b.Hold(30, false) || !b.Hold(20, false) || b.Hold(1, false) || budget.Held() != 50 {
 		t.Errorf("%d bytes are held, want half of the budget", budget.Held())
 	}
 	if b.Force(10); budget.Held() != 60 {
 		t.Errorf("%d bytes are held, want a forced result too", budget.Held())
 	}
-	b.Release(60)
+	if !b.Hold(140, true) || b.Hold(1, true) || budget.Held() != 200 {
+		t.Errorf("%d bytes are held for a receiver that takes some, want twice the budget", budget.Held())
+	}
+	b.Release(200)
 	if b.Any() || budget.Held() != 0 {
 		t.Errorf("%d bytes are held in the end", budget.Held())
 	}
@@ -36,7 +39,7 @@ func TestBacklogHoldsHalf(t *testing.T) {
 func TestBacklogOfMany(t *testing.T) {
 	b, budget := newBacklog(100)
 	budget.Force(201) // of others
-	if !b.Hold(10) || b.Hold(10) {
+	if !b.Hold(10, true) || b.Hold(10, true) {
 		t.Error("with twice the budget in use, it does not hold exactly one result")
 	}
 	if b.Release(10); b.Any() || b.Take(10) {
@@ -61,11 +64,11 @@ func waiters(b *membudget.Backlog, n int) <-chan int {
 func TestBacklogAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := newBacklog(400)
-		b.Hold(50)
+		b.Hold(50, true)
 		if n := b.Await(); n != 0 {
 			t.Errorf("%d bytes are expected of work that has not waited", n)
 		}
-		b.Hold(50) // a quarter
+		b.Hold(50, true) // a quarter
 		begun := waiters(b, 5)
 		if len(begun) != 0 {
 			t.Fatalf("%d have begun while a quarter of the budget waits", len(begun))
@@ -95,7 +98,7 @@ func TestBacklogAwait(t *testing.T) {
 func TestBacklogEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := newBacklog(4)
-		b.Hold(100)
+		b.Hold(100, true)
 		begun := waiters(b, 10)
 		if len(begun) != 0 {
 			t.Fatalf("%d have begun", len(begun))
