@@ -16,8 +16,8 @@ import (
 
 // MaxMemory sets how many bytes of requests the server holds at once: large requests that arrive,
 // wait or run, with their replies. A request that would exceed it is refused with ResourceExhausted
-// while it arrives, and its bytes are discarded. The large replies of a connection whose
-// client does not read may take half of it; further ones are dropped, and their calls fail with
+// while it arrives, and its bytes are discarded. The large replies of a connection whose client
+// does not read may take half of it; further ones are dropped, and their calls fail with
 // ResourceExhausted. Those of a client that reads are dropped only at twice MaxMemory.
 //
 // The default is an eighth of the memory that the process may use: the minimum of GOMEMLIMIT, the
