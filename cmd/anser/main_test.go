@@ -76,7 +76,8 @@ func (p *process) line(word string) string {
 			return line
 		}
 		if err != nil {
-			p.t.Fatalf("%q was not printed: %v\n%s", word, err, p.errOut.String())
+			code := p.end() // which completes errOut
+			p.t.Fatalf("%q was not printed: %v, exit code %d\n%s", word, err, code, p.errOut.String())
 		}
 	}
 }
