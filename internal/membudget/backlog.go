@@ -12,9 +12,12 @@ const (
 	excess       = 2 // with this many times the budget in use, each backlog holds one result
 )
 
-// expectedFor is how long the result of work that has waited is expected: what that waits for may
-// be other work, which waits behind it.
+// expectedFor is how long results are expected of work that has waited if nothing changes: what it
+// waits for may be other work, which waits behind it.
 const expectedFor = 100 * time.Millisecond
+
+// sizeShare is the share of the latest result in the average size of results.
+const sizeShare = 8
 
 // Backlog holds the bytes of results that wait until one receiver takes them. A receiver that takes
 // nothing must not use up the budget: from a quarter of it on, work for that receiver does not
@@ -25,10 +28,11 @@ type Backlog struct {
 	bytes  atomic.Int64 // changes with mu held
 
 	mu       sync.Mutex   // guards the fields below
-	size     int          // of the latest result that was not forced
+	size     int          // average of the results that were not forced
 	expected int64        // bytes of the results of work that has waited, and runs
 	waiting  []chan<- int // get what is expected of them
-	timed    bool         // the expectation will end
+	timed    bool         // the expectation may end
+	changes  uint         // of what waits or is expected
 	over     bool         // the receiver is gone
 }
 
@@ -58,13 +62,21 @@ func (b *Backlog) Over() bool { return b.bytes.Load() > b.budget.limit/droppedSh
 func (b *Backlog) Hold(n int, taken bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.size = n
+	b.noteSizeLocked(n)
 	before, limit := b.bytes.Load(), b.budget.limit
 	if before > 0 && (!taken && before+int64(n) > limit/droppedShare || b.budget.Held()+int64(n) > limit*excess) {
 		return false
 	}
 	b.countLocked(n)
 	return true
+}
+
+// noteSizeLocked adds a result of n bytes to the average.
+func (b *Backlog) noteSizeLocked(n int) {
+	if b.size == 0 {
+		b.size = n
+	}
+	b.size += (n - b.size) / sizeShare
 }
 
 // Force counts a result of n bytes until Release, regardless of what waits.
@@ -95,12 +107,13 @@ func (b *Backlog) Release(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.bytes.Add(int64(-n))
+	b.changes++
 	b.beginLocked()
 }
 
 // Await waits before work begins, while much of the budget waits for the receiver. It returns how
-// many bytes of result are expected of the work if it has waited, for Known: as many as the latest
-// result had. Without that, all work that waits would begin at once.
+// many bytes of result are expected of the work if it has waited, for Known: as many as results
+// have on average. Without that, all work that waits would begin at once.
 func (b *Backlog) Await() (expected int) {
 	b.mu.Lock()
 	if !b.fullLocked() {
@@ -118,6 +131,7 @@ func (b *Backlog) Known(expected int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.expected = max(0, b.expected-int64(expected))
+	b.changes++
 	b.beginLocked()
 }
 
@@ -143,10 +157,13 @@ func (b *Backlog) beginLocked() {
 	}
 	if len(b.waiting) > 0 && left < most && !b.timed {
 		b.timed = true
+		changes := b.changes
 		time.AfterFunc(expectedFor, func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.timed, b.expected = false, 0
+			if b.timed = false; b.changes == changes {
+				b.expected = 0
+			}
 			b.beginLocked()
 		})
 	}

@@ -85,7 +85,7 @@ func TestBacklogAwait(t *testing.T) {
 		if synctest.Wait(); len(begun) != 2 {
 			t.Fatalf("%d have begun, want one for the result that is known", len(begun))
 		}
-		time.Sleep(100 * time.Millisecond) // they may wait for each other
+		time.Sleep(200 * time.Millisecond) // without a change: they may wait for each other
 		if synctest.Wait(); len(begun) != 4 {
 			t.Errorf("%d have begun, want all", len(begun))
 		}
