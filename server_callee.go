@@ -100,8 +100,11 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 		}
 	}
 	var taken uint8
+	later := false // the limits of the method apply after a wait
 	if refused == nil && n.method.limits != nil {
-		taken, refused = n.method.limits.admit(Priority(r.Priority), s.waited())
+		if later = c.waitsFirst(n.method); !later {
+			taken, refused = n.method.limits.admit(Priority(r.Priority), s.waited())
+		}
 	}
 	if refused != nil {
 		return false, c.turnDown(s, n.method, h, refused)
@@ -119,13 +122,13 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 		if refused := c.server.takesKey(ctx.method, ctx.oneway); refused != nil {
 			return false, c.refuse(s, ctx, refused)
 		}
-		return c.handToWorker(s, n, ctx, cd, r.Payload) // it may wait for a duplicate
+		return c.handToWorker(s, n, ctx, cd, r.Payload, later) // it may wait for a duplicate
 	}
 	if m.converse != nil {
 		return false, c.openStream(s, n, ctx, cd, r.Payload)
 	}
-	if c.accepted == nil || s.givesAway(m, cd, r.Payload) || !s.inline(n) {
-		return c.handToWorker(s, n, ctx, cd, r.Payload)
+	if later || c.accepted == nil || s.givesAway(m, cd, r.Payload) || !s.inline(n) {
+		return c.handToWorker(s, n, ctx, cd, r.Payload, later)
 	}
 	return c.accepted.runInline(s, ctx, cd, r.Payload)
 }

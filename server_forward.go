@@ -141,7 +141,7 @@ func (p *forwarder) forward(c *calleeHalf, s *reading, n *named, h wire.Header, 
 	case m.chain != nil && k.opaque():
 		refused = c.server.compressionRefused(r.Compression)
 	case m.chain != nil:
-		_, err := c.handToWorker(s, n, k.ctx, opaqueCodec(r.Codec), r.Payload)
+		_, err := c.handToWorker(s, n, k.ctx, opaqueCodec(r.Codec), r.Payload, false)
 		return err
 	default:
 		if c.unread.Any() {

@@ -110,21 +110,26 @@ func (j *job) give(ctx *callContext) {
 	}
 }
 
-// handToWorker makes a worker run the call. lost is as in loop; it is false for calls that are
-// forwarded.
-func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) (lost bool, err error) {
+// handToWorker makes a worker run the call, or wait first if later is set, and then apply the
+// limits of the method. lost is as in loop; it is false for calls that are forwarded.
+func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte, later bool) (lost bool, err error) {
 	held, refused := c.take(ctx, len(payload))
 	if refused != nil {
 		return false, c.refuse(s, ctx, refused)
 	}
 	j := newJob(ctx, s.arrived)
 	j.codec, j.held = cd, held
-	early := c.decodesEarly(j, payload)
+	early := !later && c.decodesEarly(j, payload)
 	if !early {
 		j.keepRequest(s, payload)
 	}
 	if c.auth != nil {
 		c.confirm(n, ctx)
+	}
+	if later {
+		j.unread = waits
+		j.start()
+		return false, nil
 	}
 	if g := ctx.method.limits; g != nil && g.queue != nil {
 		g.queue.enter(j)

@@ -196,6 +196,12 @@ func (j *job) mayWait() bool {
 	return j.unread != waited && j.refused == nil && j.ctx.method.large.Load()
 }
 
+// waitsFirst reports whether a call of a method with limits, which arrives now, waits before it
+// takes a place of them.
+func (c *calleeHalf) waitsFirst(m *method) bool {
+	return c.unread.Any() && m.converse == nil && m.large.Load() && c.unread.Full()
+}
+
 // awaitReading waits, if necessary, until the client reads. A call that counts for the limits of
 // its method does not meanwhile, as other clients could not call the method: another worker waits.
 // gone reports that the job is not this worker's any more; next is the job that it executes then,
