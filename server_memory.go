@@ -199,7 +199,7 @@ func (j *job) mayWait() bool {
 // waitsFirst reports whether a call of a method with limits, which arrives now, waits before it
 // takes a place of them.
 func (c *calleeHalf) waitsFirst(m *method) bool {
-	return c.unread.Any() && m.converse == nil && m.large.Load() && c.unread.Full()
+	return c.unread.Any() && m.large.Load() && c.unread.Full()
 }
 
 // awaitReading waits, if necessary, until the client reads. A call that counts for the limits of

@@ -91,8 +91,9 @@ func (b *Backlog) Take(n int) bool {
 	if !b.budget.Take(n) {
 		return false
 	}
-	b.Force(n)
-	b.budget.Give(n)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bytes.Add(int64(n))
 	return true
 }
 
