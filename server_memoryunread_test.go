@@ -63,6 +63,32 @@ func unreadAnswers(t *testing.T, p *wirepeer.Peer, calls, size int) (replies int
 	return replies
 }
 
+// fillUnread makes calls of method 1, whose replies are not read, until further handlers wait, and
+// returns how many.
+func fillUnread(s *anser.Server, p *wirepeer.Peer, memory int64) (calls uint64) {
+	for s.Stats().Memory < memory/4 {
+		calls++
+		p.Send(wirepeer.Request(calls, 1, nil))
+		synctest.Wait()
+	}
+	return calls
+}
+
+// endAtOnce makes calls of method 1, whose handlers end together, and returns when the client
+// counts as one that does not read, and replies that have waited since are dropped.
+func endAtOnce(t *testing.T, p *wirepeer.Peer, calls int64, begun *atomic.Int64, release chan<- struct{}) {
+	t.Helper()
+	for id := range uint64(calls) {
+		p.Send(wirepeer.Request(id+1, 1, nil))
+	}
+	synctest.Wait()
+	if n := begun.Load(); n != calls {
+		t.Fatalf("%d handlers run, want all", n)
+	}
+	close(release)
+	time.Sleep(7 * time.Second) // in the bubble: more than twice the 3 s without a read
+}
+
 func memoryReturns(t *testing.T, s *anser.Server) {
 	t.Helper()
 	synctest.Wait()
@@ -81,12 +107,7 @@ func TestUnreadRepliesStopHandlers(t *testing.T) {
 				s, begun := unreadServer(t, network, "a:1", size, memory, nil)
 				p, _ := partsPeer(t, network, false, false)
 				p.Send(wire.AppendMethod(nil, 1, "Echo.Large"))
-				calls := uint64(0)
-				for s.Stats().Memory < memory/4 {
-					calls++
-					p.Send(wirepeer.Request(calls, 1, nil))
-					synctest.Wait()
-				}
+				calls := fillUnread(s, p, memory)
 				before := begun.Load()
 				for range 200 {
 					calls++
@@ -185,15 +206,7 @@ func TestUnreadRepliesAreDropped(t *testing.T) {
 				s, begun := unreadServer(t, network, "a:1", size, memory, release)
 				p, _ := partsPeer(t, network, false, false)
 				p.Send(wire.AppendMethod(nil, 1, "Echo.Large"))
-				for id := range uint64(calls) {
-					p.Send(wirepeer.Request(id+1, 1, nil))
-				}
-				synctest.Wait()
-				if n := begun.Load(); n != calls {
-					t.Fatalf("%d handlers run, want all", n)
-				}
-				close(release)
-				time.Sleep(7 * time.Second) // it may have paused
+				endAtOnce(t, p, calls, begun, release)
 				st := s.Stats()
 				if st.Memory > memory/2 || st.LimitsHit["MaxMemory"] == 0 || st.Methods["Echo.Large"].Failed != st.LimitsHit["MaxMemory"] {
 					t.Errorf("%d bytes are held, %v, %+v", st.Memory, st.LimitsHit, st.Methods["Echo.Large"])
@@ -252,15 +265,7 @@ func TestUnreadForwardedReplies(t *testing.T) {
 		run(t, front, network.Listen("a:1"))
 		p, _ := partsPeer(t, network, false, false)
 		p.Send(wire.AppendMethod(nil, 1, "Echo.Large"))
-		for id := range uint64(calls) {
-			p.Send(wirepeer.Request(id+1, 1, nil))
-		}
-		synctest.Wait()
-		if n := begun.Load(); n != calls {
-			t.Fatalf("%d handlers run, want all", n)
-		}
-		close(release)
-		time.Sleep(7 * time.Second) // it may have paused
+		endAtOnce(t, p, calls, begun, release)
 		st := front.Stats()
 		if st.Memory > memory/2 || st.LimitsHit["MaxMemory"] == 0 {
 			t.Errorf("%d bytes are held, %v", st.Memory, st.LimitsHit)
@@ -316,12 +321,7 @@ func TestSmallCallsPassUnreadReplies(t *testing.T) {
 		}, anser.Concurrent())
 		p, _ := partsPeer(t, network, false, false)
 		p.Send(wire.AppendMethod(nil, 1, "Echo.Large"), wire.AppendMethod(nil, 2, "Echo.Small"))
-		calls := uint64(0)
-		for s.Stats().Memory < memory/4 {
-			calls++
-			p.Send(wirepeer.Request(calls, 1, nil))
-			synctest.Wait()
-		}
+		calls := fillUnread(s, p, memory)
 		p.Send(wirepeer.Request(calls+1, 2, nil))
 		synctest.Wait()
 		if len(ran) != 1 {
@@ -350,12 +350,7 @@ func TestUnreadRepliesTakeNoPlace(t *testing.T) {
 				run(t, s, network.Listen("a:1"))
 				p, _ := partsPeer(t, network, false, false)
 				p.Send(wire.AppendMethod(nil, 1, "Echo.Large"))
-				calls := uint64(0)
-				for s.Stats().Memory < memory/4 {
-					calls++
-					p.Send(wirepeer.Request(calls, 1, nil))
-					synctest.Wait()
-				}
+				calls := fillUnread(s, p, memory)
 				for range limit {
 					calls++
 					p.Send(wirepeer.Request(calls, 1, nil))
