@@ -22,6 +22,15 @@ func (r *Registry) WatchChannels() (n int) {
 	return n
 }
 
+// LastTransaction returns the id of the latest transaction that the library has stored for the
+// connection over which the registry reads.
+func (r *Registry) LastTransaction() int64 {
+	r.reader.mu.Lock()
+	c := r.reader.current
+	r.reader.mu.Unlock()
+	return reflect.ValueOf(c.session.conn).Elem().FieldByName("lastZxid").Int()
+}
+
 // WriteEnded makes the requests of a write, or of a removal if data is nil, in the session of the
 // connection after the attempt has ended.
 func WriteEnded(c *zk.Conn, key string, data []byte) error {

@@ -112,7 +112,7 @@ func (s *session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 		s.changeLocked()
 		return nil, err
 	}
-	s.socket = &socket{Conn: conn}
+	s.socket = &socket{Conn: conn, hides: !s.resumes}
 	return s.socket, nil
 }
 
@@ -214,6 +214,8 @@ func (s *session) close() (confirmed bool) {
 // socket is a connection that remembers its error.
 type socket struct {
 	net.Conn
+	hides       bool        // answers reach the library without their transaction ids
+	answers     answers     // of the goroutine that reads
 	established atomic.Bool // a session was established
 	broken      atomic.Bool // it failed before this side closed it
 	err         atomic.Pointer[error]
@@ -226,7 +228,41 @@ func (s *socket) Read(b []byte) (int, error) {
 		s.broken.Store(true)
 		s.err.Store(&err)
 	}
+	if s.hides {
+		s.answers.hide(b[:n])
+	}
 	return n, err
+}
+
+// answers clears the transaction ids of answers. The library stores the last one without a lock,
+// while another goroutine of its own may read it to set watches again. Only a session that resumes
+// needs it.
+type answers struct {
+	begun bool  // the answer to the first request, which has no header, was read
+	at    int64 // in the current answer, its length of 4 bytes included
+	size  int64 // of the current answer, without its length
+}
+
+// hide changes the next bytes that were read.
+func (a *answers) hide(b []byte) {
+	const from, to = 8, 16 // the id: it follows the length and the number of the request
+	for len(b) > 0 {
+		if a.at < 4 {
+			a.size = a.size<<8 | int64(b[0])
+			a.at++
+			b = b[1:]
+			continue
+		}
+		n := min(int64(len(b)), 4+a.size-a.at)
+		if first, last := max(from-a.at, 0), min(to-a.at, n); a.begun && first < last {
+			clear(b[first:last])
+		}
+		a.at += n
+		b = b[n:]
+		if a.at == 4+a.size {
+			*a = answers{begun: true}
+		}
+	}
 }
 
 // SetReadDeadline implements net.Conn.

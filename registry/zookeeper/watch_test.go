@@ -32,3 +32,16 @@ func TestListsCollectNoWatches(t *testing.T) {
 	w.Await("h2:1 h3:1")
 	regtest.Eventually(t, regtest.Patience, "few watches", func() bool { return r.WatchChannels() <= 8 })
 }
+
+// The library stores transaction ids without a lock. It receives none over the connection for
+// reads, however the answers are cut into pieces.
+func TestReaderHidesTransactions(t *testing.T) {
+	r := shared.dial(t, zookeeper.Prefix(freshPrefix()))
+	regtest.Register(t, r, regtest.Instance("h1:1"))
+	if got := regtest.Addresses(t, r); got != "h1:1" {
+		t.Fatalf("list %q", got)
+	}
+	if id := r.LastTransaction(); id != 0 {
+		t.Errorf("the library has stored transaction %d", id)
+	}
+}
