@@ -31,25 +31,35 @@ type longRuns struct {
 // runs counts runs.
 type runs struct {
 	seen   int64
-	weight int64 // of those seen: one timed run counts for the others that were not timed
+	weight int64     // of those seen: one timed run counts for the others that were not timed
+	spells int64     // in which they were seen
+	began  mono.Time // the latest spell
 }
 
+// spell is the time in which long runs most likely have one cause. The first calls of many
+// connections, for example, wait for each other while they make what is made once.
+const spell = 250 * time.Millisecond
+
 // add counts one run that was seen.
-func (r *runs) add(weight int64) {
+func (r *runs) add(now mono.Time, weight int64) {
 	r.seen++
 	r.weight += weight
+	if r.spells == 0 || now.Sub(r.began) >= spell {
+		r.spells++
+		r.began = now
+	}
 }
 
 // halve makes old runs count less than new ones.
-func (r *runs) halve() { r.seen, r.weight = r.seen/2, r.weight/2 }
+func (r *runs) halve() { r.seen, r.weight, r.spells = r.seen/2, r.weight/2, r.spells/2 }
 
 // often reports whether there are more than the rate allows in that number of calls.
 func (r *runs) often(allowed rate, calls int64) bool {
-	return r.seen >= allowed.least && r.weight*allowed.share >= calls
+	return r.spells >= allowed.least && r.weight*allowed.share >= calls
 }
 
-// rate is how many long runs a method may have on the reader goroutine: fewer than least, or fewer
-// than one in share calls.
+// rate is how many long runs a method may have on the reader goroutine: in fewer than least spells,
+// or fewer than one in share calls.
 type rate struct{ least, share int64 }
 
 var (
@@ -131,10 +141,10 @@ func (l *longRuns) note(now mono.Time, calls int64, average time.Duration, long,
 	}
 	l.decayLocked(now, calls, used)
 	if long > 0 {
-		l.long.add(long)
+		l.long.add(now, long)
 	}
 	if proven > 0 {
-		l.proven.add(proven)
+		l.proven.add(now, proven)
 	}
 	made := calls - l.calls
 	if !l.long.often(allowed, made) {
@@ -177,7 +187,8 @@ func (l *longRuns) decayLocked(now mono.Time, calls int64, used sysusage.Process
 // Most preemptions are far shorter than a long run, so this decides on quiet machines only, and
 // where threads are not known.
 func (l *longRuns) unexplainedLocked(allowed rate, made int64, average time.Duration, used sysusage.Process) bool {
-	if seen := (runs{l.long.seen, l.long.seen}); !seen.often(allowed, made) {
+	seen := l.long
+	if seen.weight = seen.seen; !seen.often(allowed, made) {
 		return false
 	}
 	share := 1.0 // of the method in the time of the process

@@ -58,6 +58,25 @@ func TestRareLongRuns(t *testing.T) {
 	}
 }
 
+// Many long runs within a moment have one cause, and do not move a method, however few calls it had
+// before. As many that go on do.
+func TestLongRunsOfAMoment(t *testing.T) {
+	for name, test := range map[string]struct {
+		apart time.Duration
+		want  bool
+	}{"at once": {4 * time.Millisecond, false}, "again and again": {spell, true}} {
+		var l longRuns
+		now, moved := mono.Time(time.Hour), false
+		for calls := range int64(50) {
+			now = now.Add(test.apart)
+			moved = l.note(now, calls, 10*time.Microsecond, 1, 1, sysusage.Process{}) > 0 || moved
+		}
+		if moved != test.want {
+			t.Errorf("%s: moved %v", name, moved)
+		}
+	}
+}
+
 // A method that still has long runs when it comes back is moved after fewer long runs, for twice as
 // long.
 func TestLongRunsAfterReturn(t *testing.T) {

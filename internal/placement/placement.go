@@ -52,8 +52,11 @@ const (
 
 // Inline reports whether the method may run on the goroutine that reads the connection.
 func (l *Learner) Inline(now mono.Time) bool {
-	return now >= l.until.Load() && l.average.Load() < int64(slowAverage)
+	return now >= l.until.Load() && l.Short()
 }
+
+// Short reports whether the average run is short, although some may have been long.
+func (l *Learner) Short() bool { return l.average.Load() < int64(slowAverage) }
 
 // Average returns the average time of a run, 0 before the first one. A run counts as maxSample at
 // most.
