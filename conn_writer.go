@@ -61,7 +61,8 @@ type writer struct {
 }
 
 // flushLocked writes until buf is empty. w.mu is held, released while writing, and held again on
-// return; w.writing must be false. With yield it first lets every runnable goroutine append.
+// return; w.writing must be false. With yield it first lets every runnable goroutine append, which
+// only delays the frame if no other one can come.
 func (w *writer) flushLocked(yield bool) {
 	w.writing = true
 	if yield {

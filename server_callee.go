@@ -127,10 +127,14 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 	if m.converse != nil {
 		return false, c.openStream(s, n, ctx, cd, r.Payload)
 	}
-	if later || c.accepted == nil || s.givesAway(m, cd, r.Payload) || !s.inline(n) {
+	if later || c.accepted == nil || s.givesAway(m, cd, r.Payload) {
 		return c.handToWorker(s, n, ctx, cd, r.Payload, later)
 	}
-	return c.accepted.runInline(s, ctx, cd, r.Payload)
+	lone := !s.inline(n)
+	if lone && !c.isLone(s, m) {
+		return c.handToWorker(s, n, ctx, cd, r.Payload, false)
+	}
+	return c.accepted.runInline(s, ctx, cd, r.Payload, lone)
 }
 
 // givesAway reports whether the call is handed to a worker because its job can give the buffer of
@@ -150,6 +154,30 @@ func (s *reading) inline(n *named) bool {
 		n.asked, n.inline = s.turn, n.method.inline(s.now)
 	}
 	return n.inline
+}
+
+// After loneReads reads, each with one request, a connection is taken for one that carries one call
+// at a time. Each run that is handed off multiplies the number, so a connection that carries more,
+// though seldom, is not taken for one again and again.
+const (
+	loneReads     = 64
+	loneDoublings = 4 // for each handoff
+	maxHandoffs   = 6 // that count
+)
+
+// isLone reports whether a call of a method that workers run may run on the reader goroutine
+// nevertheless, as no other call of the connection is behind it. With a connection for each caller
+// the switch to a worker would cost more than the handler.
+func (c *calleeHalf) isLone(s *reading, m *method) bool {
+	if s.lone < loneReads<<(loneDoublings*s.handoffs) || s.requests > 1 || s.r != s.w || m.mode != runLearned || !m.placement.Short() {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.detached > 0 {
+		s.lone = 0
+	}
+	return s.lone > 0
 }
 
 // callForwarder forwards calls of methods that the server does not serve; see [Forward].
@@ -310,6 +338,6 @@ func (c *calleeHalf) answer(ctx *callContext, frame []byte, lent lentReply) {
 	}
 	c.appendLocked(frame)
 	if !c.writing {
-		c.flushLocked(true)
+		c.flushLocked(c.detached > 0)
 	}
 }

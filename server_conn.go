@@ -66,6 +66,8 @@ type reading struct {
 	drained   bool   // the client opens no more calls
 	greets    bool   // the writer holds the preface and settings: see [writer.hold]
 	requests  int    // since the last read
+	lone      int    // reads in a row that brought one request each; see [calleeHalf.isLone]
+	handoffs  int    // from a handler so far, maxHandoffs at most
 	turn      uint32 // grows with each read, and with every few requests since; see inline
 	untimed   int64  // runs since the last timed one
 	key       string // of idempotency, of the last request with metadata
@@ -180,6 +182,11 @@ func (c *serverConn) pause(s *reading) error {
 		return err
 	}
 	c.finishDrain(s)
+	if s.requests > 1 {
+		s.lone = 0
+	} else {
+		s.lone += s.requests
+	}
 	s.requests = 0
 	var err error
 	if s.sockDelay != nil {
@@ -195,11 +202,12 @@ func (c *serverConn) pause(s *reading) error {
 }
 
 // runInline runs the handler on this goroutine. Until the handler has returned, the monitor may
-// transfer the reading of the connection to another goroutine.
-func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, payload []byte) (lost bool, err error) {
+// transfer the reading of the connection to another goroutine. lone says that the method runs on
+// workers otherwise.
+func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, payload []byte, lone bool) (lost bool, err error) {
 	s.untimed++
 	var timed placement.Run
-	if s.requests%placement.SampleEvery == 1 {
+	if s.requests%placement.SampleEvery == 1 && (!lone || s.untimed >= placement.SampleEvery) {
 		if s.requests > 1 {
 			s.now = mono.Now()
 			s.run.ended = s.now
@@ -245,8 +253,12 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 
 // beginTurn lets the monitor transfer the reading while code of the user runs on this goroutine.
 func (c *serverConn) beginTurn(s *reading) (word uint64) {
-	s.tick += 2
-	word = uint64(makeReadToken(s.generation, s.tick|1))
+	s.tick += nextTurn
+	flags := turnRuns
+	if s.r != s.w || len(s.out) > 0 || s.greets {
+		flags |= turnMore
+	}
+	word = uint64(makeReadToken(s.generation, s.tick|flags))
 	c.token.Store(word)
 	if !c.watched.Load() {
 		c.server.monitor.watch(c)
@@ -282,7 +294,7 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 	}
 	s := &reading{
 		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, unlisted: old.unlisted, hints: old.hints, lastID: old.lastID, inParts: old.inParts, spared: old.spared, now: mono.Now(), arrived: old.arrived,
-		auths: old.auths, cancels: old.cancels, drained: old.drained, greets: old.greets, sockDelay: old.sockDelay, turn: old.turn,
+		auths: old.auths, cancels: old.cancels, drained: old.drained, greets: old.greets, sockDelay: old.sockDelay, turn: old.turn, handoffs: old.handoffs,
 	}
 	s.continueFrom(&old.reader, s)
 	s.takeDesk()
@@ -292,6 +304,7 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 	taken := old.current
 	if taken != nil { // otherwise a request is decoded for a worker
 		c.openLocked(taken)
+		s.handoffs = min(s.handoffs+1, maxHandoffs)
 		if m := taken.method; m.mode == runLearned {
 			m.placement.Handoff(s.now, m.calls.Load(), kept)
 		}

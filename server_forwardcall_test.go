@@ -28,6 +28,7 @@ func waiting(t testing.TB, network *ansertest.Network) (ends chan error) {
 		ends <- nil
 		<-ctx.Done()
 		ends <- ctx.Err()
+		time.Sleep(time.Millisecond) // the call has ended when its answer comes
 		return in, nil
 	}, anser.Concurrent())
 	run(t, behind, network.Listen("a:1"))

@@ -10,18 +10,27 @@ import (
 )
 
 // A readToken, or turn, is the word by which a goroutine owns the reading of a connection: a
-// generation in the upper half and a tick in the lower one, whose last bit says that a handler is
-// running.
+// generation in the upper half and a tick in the lower one. Its last bit says that a handler is
+// running, and the one before that it holds up what was read behind its request, or replies that
+// are not written yet.
 type readToken uint64
+
+const (
+	turnRuns uint32 = 1 << iota
+	turnMore
+	nextTurn
+)
 
 func makeReadToken(generation, tick uint32) readToken {
 	return readToken(generation)<<32 | readToken(tick)
 }
 
-func (t readToken) running() bool { return t&1 != 0 }
+func (t readToken) running() bool { return uint32(t)&turnRuns != 0 }
+
+func (t readToken) more() bool { return uint32(t)&turnMore != 0 }
 
 // idle is the turn after the handler has returned.
-func (t readToken) idle() readToken { return t &^ 1 }
+func (t readToken) idle() readToken { return t &^ readToken(turnRuns|turnMore) }
 
 // endedToken is the word after the end of the connection, whose monitor forgets it at once.
 const endedToken = 0
@@ -59,6 +68,11 @@ const (
 	// If the process lost its processors in the meantime, a handler most likely just did not run,
 	// and a handoff costs more than waiting: this many checks must find the same turn again.
 	monitorPatience = 4
+
+	// If nothing waits on the connection, the handler holds up nothing. It may be waiting for the
+	// garbage collector, together with those of many other connections. The number is small since
+	// each check costs a system call.
+	monitorAlone = 16
 )
 
 // watch adds a connection whose watched flag is not set.
@@ -154,7 +168,7 @@ func (c *serverConn) look(kept bool) observation {
 	}
 	c.same++
 	if t.running() {
-		if !kept && c.same < monitorPatience {
+		if !kept && c.same < monitorPatience || c.same < monitorAlone && c.nothingWaits(t) {
 			return sawStuck
 		}
 		c.reassignReader(t, kept)
@@ -171,4 +185,15 @@ func (c *serverConn) look(kept bool) observation {
 		return sawIdle
 	}
 	return sawNothing
+}
+
+// nothingWaits reports whether the handler of the turn holds up nothing.
+func (c *serverConn) nothingWaits(t readToken) bool {
+	if t.more() {
+		return false
+	}
+	c.mu.Lock()
+	socket := c.state.socket
+	c.mu.Unlock()
+	return socket != nil && socket.Silent()
 }

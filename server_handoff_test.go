@@ -133,6 +133,74 @@ func TestHandlerCallsItsOwnServer(t *testing.T) {
 	}
 }
 
+// A method that workers run, since it has blocked now and then, runs on the reader goroutine of a
+// connection that carries one call at a time.
+func TestLoneCallsNeedNoWorker(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := anser.NewServer(silent)
+		workers := make(chan int64, 2)
+		anser.Handle(s, "Echo.Say", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			workers <- s.Stats().InFlight
+			if string(*in) == "block" {
+				time.Sleep(20 * time.Millisecond)
+			}
+			return in, nil
+		})
+		run(t, s, network.Listen("a:1"))
+		connection := func() (say func(texts ...string) (onWorkers int64)) {
+			p, id := rawClient(t, network, "a:1"), uint64(0)
+			p.Send(wire.AppendMethod(nil, 1, "Echo.Say"))
+			return func(texts ...string) (onWorkers int64) {
+				var frames []byte
+				for _, text := range texts {
+					id++
+					frames = append(frames, wirepeer.Request(id, 1, []byte(text))...)
+				}
+				p.Send(frames)
+				for range texts {
+					onWorkers = max(onWorkers, <-workers)
+					if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
+						t.Fatal(f.Type, err)
+					}
+				}
+				return onWorkers
+			}
+		}
+		say := connection()
+		for range 3 {
+			say("block")
+		}
+		say = connection()
+		if say("") == 0 {
+			t.Fatal("the method does not run on workers")
+		}
+		for range 100 {
+			say("")
+		}
+		if say("") != 0 {
+			t.Error("a worker runs a call of a connection with one call at a time")
+		}
+		if say("", "") == 0 {
+			t.Error("the first of two calls holds up the second one")
+		}
+		if say("") == 0 {
+			t.Error("the connection has had two calls at a time, and is taken for one with one")
+		}
+		for range 100 {
+			say("")
+		}
+		if say("block") != 0 || s.Stats().Handoffs != 4 {
+			t.Errorf("%d handoffs", s.Stats().Handoffs)
+		}
+		for range 100 {
+			say("")
+		}
+		if say("") == 0 {
+			t.Error("a connection on which a call has blocked is soon trusted again")
+		}
+	})
+}
+
 // The server learns that a handler which uses much processor time is slow, and then runs it on
 // workers: several of one connection at once.
 func TestBusyHandlersUseWorkers(t *testing.T) {

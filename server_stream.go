@@ -157,7 +157,7 @@ func (c *calleeHalf) endStream(ctx *callContext, st *stream, frame []byte) {
 	if c.running.Take(ctx.id) != nil && err == nil {
 		c.appendLocked(frame)
 		if !c.writing {
-			c.flushLocked(true)
+			c.flushLocked(c.detached > 0)
 		}
 	}
 	c.mu.Unlock()

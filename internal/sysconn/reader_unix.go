@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// Reader reads a connection, and waits for bytes without a buffer. Not safe for concurrent use.
+// Reader reads a connection, and waits for bytes without a buffer. Not safe for concurrent use, but
+// for Silent.
 type Reader struct {
 	raw  syscall.RawConn
 	to   Room
@@ -48,6 +49,17 @@ func (r *Reader) Read() (n int, err error) {
 		return 0, io.EOF
 	}
 	return r.n, nil
+}
+
+// Silent reports whether a read would wait: nothing is unread, and the peer has not ended the
+// connection. It may be called during a Read.
+func (r *Reader) Silent() (silent bool) {
+	r.raw.Control(func(fd uintptr) {
+		var b [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		silent = err == syscall.EAGAIN
+	})
+	return silent
 }
 
 func (r *Reader) readOnce(fd uintptr) (done bool) {

@@ -47,12 +47,18 @@ func TestReader(t *testing.T) {
 			}
 			go func() {
 				<-p.waits
+				if !r.Silent() {
+					t.Error("not silent before the first byte")
+				}
 				io.WriteString(out, "abcdef")
 			}()
 			for _, want := range []string{"abcd", "ef"} {
 				n, err := r.Read()
 				if err != nil || string(p.buf[:n]) != want {
 					t.Fatalf("%q, %v, want %q", p.buf[:n], err, want)
+				}
+				if silent := r.Silent(); silent != (want == "ef") {
+					t.Errorf("silent after %q: %v", want, silent)
 				}
 			}
 			in.SetReadDeadline(time.Unix(1, 0))
@@ -65,6 +71,9 @@ func TestReader(t *testing.T) {
 			out.Close()
 			if n, err := r.Read(); n != 0 || err != io.EOF {
 				t.Errorf("%d bytes, %v at the end", n, err)
+			}
+			if r.Silent() {
+				t.Error("silent at the end")
 			}
 			in.Close()
 			_, err = r.Read()
