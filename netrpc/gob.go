@@ -105,6 +105,22 @@ func (c *gobServerCodec) WriteResponse(r *Response, body any) error {
 	return failed
 }
 
+// Measure returns the size of an encoded reply; see [link.Measurer].
+func (c *gobServerCodec) Measure(reply any) int {
+	var n counter
+	gobwire.Guard(func() error { return gob.NewEncoder(&n).Encode(reply) }) // WriteResponse says what is wrong
+	return int(n)
+}
+
+// counter counts what is written to it.
+type counter int
+
+// Write implements [io.Writer].
+func (n *counter) Write(p []byte) (int, error) {
+	*n += counter(len(p))
+	return len(p), nil
+}
+
 // cannotEncode returns the error for the caller. In this case net/rpc's server closes the
 // connection, whereupon its client returns "reading body unexpected EOF"; programs and Go's own
 // tests look for this text.

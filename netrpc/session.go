@@ -342,8 +342,12 @@ func (c *session) run(cl *call) {
 	cl.call.Run(cl.argument, func(r anser.ProtocolReply) error {
 		var err error
 		if r.Err == nil {
+			r.Err = c.holdReply(cl, r.Message)
+		}
+		if r.Err == nil {
 			err = c.reply(cl, r.Message)
 		} else {
+			err = r.Err
 			c.fail(cl, r.Err)
 		}
 		c.server.inFlight.Add(-1)
@@ -351,6 +355,17 @@ func (c *session) run(cl *call) {
 		c.calls.Done()
 		return err
 	})
+}
+
+// holdReply counts a reply that waits until the client has read earlier ones, or returns why it is
+// dropped. Its size is found by encoding it once more than to send it: with gob, what is sent
+// depends on what was sent before.
+func (c *session) holdReply(cl *call, reply any) *anser.Error {
+	codec, ok := c.codec.(link.Measurer)
+	if !ok || c.link == nil || c.link.Out.HasRoom() {
+		return nil
+	}
+	return cl.call.HoldReply(codec.Measure(reply), c.link.Out.Waits())
 }
 
 // panicked logs a panic and returns the text for the caller.

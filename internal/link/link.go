@@ -232,6 +232,12 @@ type FailureWriter interface {
 	WriteFailure(r *rpc.Response, err error) error
 }
 
+// Measurer is a server's codec that returns the size of an encoded reply in bytes, or 0 if it
+// cannot be encoded. Any number of goroutines call it.
+type Measurer interface {
+	Measure(reply any) int
+}
+
 // Sized is a server's codec that reports the size of the last request's body in bytes.
 type Sized interface {
 	RequestSize() int

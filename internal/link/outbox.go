@@ -5,7 +5,10 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // Outbox is the writing half of a connection. Messages are appended to a buffer; the first
@@ -15,6 +18,8 @@ type Outbox struct {
 	w      io.Writer
 	stall  time.Duration
 	broken func() // called when a write has failed
+
+	began atomic.Int64 // mono.Time at which the write of a piece began that has not ended, or 0
 
 	mu       sync.Mutex // guards the fields below
 	buf      *bytes.Buffer
@@ -46,7 +51,7 @@ var ErrGaveUp = errors.New("given up while the connection took nothing")
 func (o *Outbox) Append(giveUp <-chan struct{}, encode func(*bytes.Buffer) error) (int64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.err == nil && o.buf != nil && o.buf.Len() > highWater {
+	for o.err == nil && !o.hasRoomLocked() {
 		changed := o.changedLocked()
 		o.mu.Unlock()
 		select {
@@ -70,6 +75,23 @@ func (o *Outbox) Append(giveUp <-chan struct{}, encode func(*bytes.Buffer) error
 	err := encode(o.buf)
 	o.appended += int64(o.buf.Len() - before)
 	return o.appended, err
+}
+
+// HasRoom reports whether Append would not wait now.
+func (o *Outbox) HasRoom() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.hasRoomLocked()
+}
+
+func (o *Outbox) hasRoomLocked() bool { return o.buf == nil || o.buf.Len() <= highWater }
+
+// Waits returns how long the write of a piece has taken that has not ended, or 0.
+func (o *Outbox) Waits() time.Duration {
+	if began := o.began.Load(); began != 0 {
+		return mono.Since(mono.Time(began))
+	}
+	return 0
 }
 
 func (o *Outbox) changedLocked() <-chan struct{} {
@@ -192,12 +214,15 @@ func (o *Outbox) writeLocked() {
 
 // write writes in pieces, so that a slow peer has enough time for each.
 func (o *Outbox) write(p []byte) (written int, err error) {
+	defer o.began.Store(0)
 	d, ok := o.w.(interface{ SetWriteDeadline(time.Time) error })
 	if !ok || o.stall <= 0 {
+		o.began.Store(int64(mono.Now()))
 		return o.w.Write(p)
 	}
 	for len(p) > 0 && err == nil {
 		var n int
+		o.began.Store(int64(mono.Now()))
 		d.SetWriteDeadline(time.Now().Add(o.stall))
 		n, err = o.w.Write(p[:min(len(p), pieces)])
 		p = p[n:]

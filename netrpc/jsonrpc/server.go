@@ -301,6 +301,16 @@ func (c *serverCodec) WriteResponse(r *netrpc.Response, x any) error {
 	return c.finish(q.batch, append(out, `,"error":null}`...))
 }
 
+// Measure returns the size of an encoded result; see [link.Measurer].
+func (c *serverCodec) Measure(x any) int {
+	var result []byte
+	gobwire.Guard(func() (err error) { // WriteResponse says what is wrong
+		result, err = json.Marshal(x)
+		return err
+	})
+	return len(result)
+}
+
 // why returns the text for the caller. The value of a panic is only for the server's log.
 func why(err error) string {
 	if _, ok := errors.AsType[*gobwire.PanicError](err); ok {

@@ -27,6 +27,7 @@ type request struct {
 	conn   *anser.ProtocolConn
 	token  string
 	call   anser.ProtocolRequest
+	runs   *anser.ProtocolCall // once it has been admitted
 }
 
 var (
@@ -175,6 +176,7 @@ func (q *request) run(payload []byte) error {
 	q.c.mu.Lock()
 	q.c.open++
 	q.c.mu.Unlock()
+	q.runs = call
 	call.Run(in, q.respond)
 	return nil
 }
@@ -230,6 +232,12 @@ func (q *request) answer(r anser.ProtocolReply) error {
 	if q.head.IsGzip() && len(payload) > leastPacked {
 		if packed, err := gzip.Append(nil, payload); err == nil {
 			payload, h.Flags = packed, h.Flags|rpcxwire.Gzip
+		}
+	}
+	if out := &q.c.link.Out; !out.HasRoom() {
+		if fault := q.runs.HoldReply(len(payload), out.Waits()); fault != nil {
+			q.fail(fault, r.Trailers)
+			return fault
 		}
 	}
 	q.c.write(func(b []byte) []byte { return rpcxwire.Append(b, h, q.path, q.name, r.Trailers, payload) })
