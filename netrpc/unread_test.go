@@ -164,3 +164,64 @@ func TestUnreadRepliesStopHandlers(t *testing.T) {
 		}
 	})
 }
+
+// The responses of a batch over JSON-RPC count for the memory of the server until they are sent,
+// and those for which there is none are errors. Nothing is left of a batch that is not answered.
+func TestResponsesOfABatch(t *testing.T) {
+	const memory, calls = 16 << 20, 50
+	for _, lost := range []bool{false, true} {
+		eachUnread(t, memory, func(t *testing.T, s *anser.Server, c *unread, begun *atomic.Int64, release chan struct{}) {
+			if c.gob {
+				close(release)
+				return
+			}
+			var batch []string
+			for id := range calls {
+				batch = append(batch, fmt.Sprintf(`{"jsonrpc":"2.0","method":"Echo.Large","id":%d,"params":{}}`, id))
+			}
+			if _, err := fmt.Fprintf(c, "[%s]", strings.Join(batch, ",")); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if n := begun.Load(); n != calls {
+				t.Fatalf("%d handlers run, want all", n)
+			}
+			if lost {
+				for range calls - 1 {
+					release <- struct{}{}
+				}
+				synctest.Wait()
+				if st := s.Stats(); st.Memory < memory-2*unreadSize || st.Memory > memory {
+					t.Errorf("%d bytes are held", st.Memory)
+				}
+				c.Close()
+				close(release)
+				return
+			}
+			close(release)
+			var responses []struct {
+				Error  *struct{ Message string }
+				Result string
+			}
+			if err := c.read.Decode(&responses); err != nil {
+				t.Fatal(err)
+			}
+			replies := 0
+			for _, r := range responses {
+				switch {
+				case r.Error == nil && len(r.Result) == unreadSize:
+					replies++
+				case r.Error == nil || !strings.Contains(r.Error.Message, "anser.MaxMemory"):
+					t.Errorf("%+v, and a result of %d bytes", r.Error, len(r.Result))
+				}
+			}
+			if want := memory/unreadSize - 1; len(responses) != calls || replies != want {
+				t.Errorf("%d responses, and %d replies, want %d and %d", len(responses), replies, calls, want)
+			}
+			synctest.Wait()
+			if n := s.Stats().Methods["Echo.Large"].Failed; n != calls-int64(replies) {
+				t.Errorf("%d calls count as failed", n)
+			}
+		})
+	}
+}

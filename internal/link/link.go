@@ -238,6 +238,12 @@ type Measurer interface {
 	Measure(reply any) int
 }
 
+// Keeper is a server's codec that keeps replies until others are complete. Before the first request
+// it gets functions that count n bytes, if there is room, and release them.
+type Keeper interface {
+	KeepWith(hold func(n int) bool, release func(n int))
+}
+
 // Sized is a server's codec that reports the size of the last request's body in bytes.
 type Sized interface {
 	RequestSize() int

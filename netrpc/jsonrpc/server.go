@@ -54,6 +54,10 @@ type serverCodec struct {
 	mu      sync.Mutex          // guards the fields below, and batches
 	seq     uint64              // IDs can be any JSON, netrpc needs numbers
 	pending map[uint64]*request // not answered yet
+	hold    func(n int) bool    // counts bytes of the responses of batches; nil: they are not counted
+	release func(n int)
+	held    int // bytes that hold has counted
+	closed  bool
 }
 
 // request is a request in progress.
@@ -71,6 +75,7 @@ type request struct {
 type batch struct {
 	left      int
 	responses []json.RawMessage
+	held      int // bytes of them that count
 }
 
 type message struct {
@@ -294,7 +299,12 @@ func (c *serverCodec) WriteResponse(r *netrpc.Response, x any) error {
 	if q.second {
 		out = append(append(out, `{"jsonrpc":"2.0","result":`...), result...)
 		out = append(append(out, `,"id":`...), orNull(q.id)...)
-		return c.finish(q.batch, append(out, '}'))
+		out = append(out, '}')
+		if q.batch != nil && !c.keep(q.batch, len(out)) {
+			c.answerError(q, errNoRoom.Error(), CodeServer, map[string]string{"code": anser.ResourceExhausted.String()})
+			return errNoRoom
+		}
+		return c.finish(q.batch, out)
 	}
 	out = append(append(out, `{"id":`...), orNull(q.id)...)
 	out = append(append(out, `,"result":`...), result...)
@@ -411,9 +421,13 @@ func (c *serverCodec) finish(of *batch, out []byte) error {
 	if out != nil {
 		of.responses = append(of.responses, out)
 	}
-	done := of.left == 0 && len(of.responses) > 0
+	over := of.left == 0
 	c.mu.Unlock()
-	if !done {
+	if !over {
+		return nil
+	}
+	defer c.drop(of)
+	if len(of.responses) == 0 {
 		return nil
 	}
 	all, err := json.Marshal(of.responses)
