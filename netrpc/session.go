@@ -342,12 +342,8 @@ func (c *session) run(cl *call) {
 	cl.call.Run(cl.argument, func(r anser.ProtocolReply) error {
 		var err error
 		if r.Err == nil {
-			r.Err = c.holdReply(cl, r.Message)
-		}
-		if r.Err == nil {
-			err = c.reply(cl, r.Message)
+			err = c.result(cl, r.Message)
 		} else {
-			err = r.Err
 			c.fail(cl, r.Err)
 		}
 		c.server.inFlight.Add(-1)
@@ -357,15 +353,27 @@ func (c *session) run(cl *call) {
 	})
 }
 
-// holdReply counts a reply that waits until the client has read earlier ones, or returns why it is
-// dropped. Its size is found by encoding it once more than to send it: with gob, what is sent
-// depends on what was sent before.
-func (c *session) holdReply(cl *call, reply any) *anser.Error {
-	codec, ok := c.codec.(link.Measurer)
-	if !ok || c.link == nil || c.link.Out.HasRoom() {
-		return nil
+// result sends the reply of a method, or says that it is dropped: the client has left too many
+// unread.
+func (c *session) result(cl *call, reply any) error {
+	codec, ok := c.codec.(link.Holder)
+	if !ok || c.link == nil {
+		return c.reply(cl, reply)
 	}
-	return cl.call.HoldReply(codec.Measure(reply), c.link.Out.Waits())
+	var dropped *anser.Error
+	r := &Response{ServiceMethod: cl.request.ServiceMethod, Seq: cl.request.Seq}
+	err := c.write(cl, func() error {
+		return codec.WriteHeld(r, reply, func(n int) error {
+			if dropped = cl.call.HoldReply(n, c.link.Out.Waits()); dropped != nil {
+				return dropped
+			}
+			return nil
+		})
+	})
+	if dropped != nil {
+		c.fail(cl, dropped)
+	}
+	return err
 }
 
 // panicked logs a panic and returns the text for the caller.

@@ -232,10 +232,10 @@ type FailureWriter interface {
 	WriteFailure(r *rpc.Response, err error) error
 }
 
-// Measurer is a server's codec that returns the size of an encoded reply in bytes, or 0 if it
-// cannot be encoded. Any number of goroutines call it.
-type Measurer interface {
-	Measure(reply any) int
+// Holder is a server's codec that calls hold, once, if a reply of n bytes must wait for the
+// connection. Its error is returned, and the call is not answered then.
+type Holder interface {
+	WriteHeld(r *rpc.Response, reply any, hold func(n int) error) error
 }
 
 // Keeper is a server's codec that keeps replies until others are complete. Before the first request

@@ -49,8 +49,27 @@ var ErrGaveUp = errors.New("given up while the connection took nothing")
 // unless giveUp is closed. Data appended by encode stays, even if encode fails: it must itself
 // remove data that must not be sent.
 func (o *Outbox) Append(giveUp <-chan struct{}, encode func(*bytes.Buffer) error) (int64, error) {
+	return o.append(giveUp, nil, encode)
+}
+
+// AppendHeld is Append for a message that takes memory while it waits: hold, which may be nil, is
+// called once before that. Its error is returned, and nothing is appended.
+func (o *Outbox) AppendHeld(hold func() error, encode func(*bytes.Buffer) error) error {
+	_, err := o.append(nil, hold, encode)
+	return err
+}
+
+func (o *Outbox) append(giveUp <-chan struct{}, hold func() error, encode func(*bytes.Buffer) error) (int64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if hold != nil && o.err == nil && !o.hasRoomLocked() {
+		o.mu.Unlock()
+		err := hold()
+		o.mu.Lock()
+		if err != nil {
+			return 0, err
+		}
+	}
 	for o.err == nil && !o.hasRoomLocked() {
 		changed := o.changedLocked()
 		o.mu.Unlock()
@@ -75,13 +94,6 @@ func (o *Outbox) Append(giveUp <-chan struct{}, encode func(*bytes.Buffer) error
 	err := encode(o.buf)
 	o.appended += int64(o.buf.Len() - before)
 	return o.appended, err
-}
-
-// HasRoom reports whether Append would not wait now.
-func (o *Outbox) HasRoom() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.hasRoomLocked()
 }
 
 func (o *Outbox) hasRoomLocked() bool { return o.buf == nil || o.buf.Len() <= highWater }

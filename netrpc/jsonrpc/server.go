@@ -272,6 +272,12 @@ func (q *request) decode(x any) error {
 // WriteResponse answers a request. If the result cannot be encoded, it sends an error instead, and
 // returns it.
 func (c *serverCodec) WriteResponse(r *netrpc.Response, x any) error {
+	return c.WriteHeld(r, x, nil)
+}
+
+// WriteHeld is WriteResponse for a result whose turn may come later; see [link.Holder]. The results
+// of a batch wait for each other: keep counts them.
+func (c *serverCodec) WriteHeld(r *netrpc.Response, x any, hold func(n int) error) error {
 	q, err := c.take(r.Seq)
 	if err != nil {
 		return err
@@ -304,21 +310,35 @@ func (c *serverCodec) WriteResponse(r *netrpc.Response, x any) error {
 			c.answerError(q, errNoRoom.Error(), CodeServer, map[string]string{"code": anser.ResourceExhausted.String()})
 			return errNoRoom
 		}
-		return c.finish(q.batch, out)
+		if q.batch != nil {
+			return c.finish(q.batch, out)
+		}
+	} else {
+		out = append(append(out, `{"id":`...), orNull(q.id)...)
+		out = append(append(out, `,"result":`...), result...)
+		out = append(out, `,"error":null}`...)
 	}
-	out = append(append(out, `{"id":`...), orNull(q.id)...)
-	out = append(append(out, `,"result":`...), result...)
-	return c.finish(q.batch, append(out, `,"error":null}`...))
+	return c.writeHeld(r.Seq, q, out, hold)
 }
 
-// Measure returns the size of an encoded result; see [link.Measurer].
-func (c *serverCodec) Measure(x any) int {
-	var result []byte
-	gobwire.Guard(func() (err error) { // WriteResponse says what is wrong
-		result, err = json.Marshal(x)
-		return err
-	})
-	return len(result)
+// writeHeld writes a result, or takes the request back if that is dropped.
+func (c *serverCodec) writeHeld(seq uint64, q *request, out []byte, hold func(n int) error) error {
+	if hold == nil {
+		return c.write(out)
+	}
+	var dropped error
+	err := c.conn.Out.AppendHeld(func() error {
+		dropped = hold(len(out))
+		return dropped
+	}, line(out))
+	if dropped != nil {
+		c.mu.Lock()
+		c.pending[seq] = q
+		c.mu.Unlock()
+	} else if err == nil {
+		c.conn.Out.Flush()
+	}
+	return err
 }
 
 // why returns the text for the caller. The value of a panic is only for the server's log.
