@@ -111,7 +111,9 @@ func NewServer(opts ...ServerOption) *Server {
 		s.offerProtocols()
 	}
 	s.replies = replycache.New[*callContext](replycache.Config(s.o.memory))
-	s.settings.Life, s.settings.KeyAge = newLife(), uint64(s.o.memory.Age.Milliseconds())
+	if s.o.forwarder == nil { // a repeated call may be forwarded to another server, which does not know its key
+		s.settings.Life, s.settings.KeyAge = newLife(), uint64(s.o.memory.Age.Milliseconds())
+	}
 	s.memory.SetLimit(memoryLimit(&s.o))
 	s.mistakes = s.o.mistakes
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, sharedJSON, sharedProtobuf, sharedMsgpack}, s.o.codecs...) {

@@ -38,7 +38,9 @@ type DynamicMethod struct {
 	// Oneway says that there is no reply: Handle returns a nil one; see [HandleOneway].
 	Oneway bool
 	// TakesKeys says that Handle itself sees to it that calls with the same idempotency key run
-	// once, for example by passing the key on; see [IdempotencyKeyFrom] and [Deduplicate].
+	// once, for example by passing the key on; see [IdempotencyKeyFrom] and [Deduplicate]. A call
+	// that its caller says may have run ([ProtocolRequest].Repeated) does not get there, unless the
+	// method is Idempotent: Handle could not tell it from a new one.
 	TakesKeys bool
 	// Err is why the method cannot be served, or nil. HandleDynamic returns it, and so does Serve.
 	// It is for functions that add methods and have no error to return.

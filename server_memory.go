@@ -255,6 +255,9 @@ func (c *calleeHalf) holdAnswer(ctx *callContext, j *job) {
 	default:
 		j.run.lent.held, j.run.lent.backlog = n, &c.unread
 	}
+	if k := ctx.protocolCall(); k != nil { // the protocol encodes it
+		k.expected, j.expected = j.expected, 0
+	}
 	j.known(ctx)
 }
 

@@ -79,9 +79,11 @@ type ProtocolCall struct {
 	stream *foreignStream // nil: the method is not a stream
 
 	// Owned by the goroutine that runs the call.
-	request any
-	reply   any
-	fault   *Error
+	request  any
+	reply    any
+	fault    *Error
+	unread   int // bytes of the reply that HoldReply counts
+	expected int // bytes of the reply that are expected, of a call that has waited
 
 	mu        sync.Mutex // guards the fields below, and the carrier of stream
 	ending    bool       // Run, RunStream or Refuse was called
@@ -286,6 +288,43 @@ func (k *ProtocolCall) Received(size int) *Error {
 	return nil
 }
 
+// HoldReply counts n bytes of the reply that wait until the client has read earlier ones, until the
+// function given to Run returns; only that function calls it. stalled is how long the client has
+// taken nothing of what is written to it. The error takes the place of the reply: the client has
+// left too much unread; see [MaxMemory]. Later calls of the method wait before their handlers while
+// there is much. It is for protocols that have several calls of a connection at once and write the
+// replies in turns, and not needed for a reply whose turn it is.
+func (k *ProtocolCall) HoldReply(n int, stalled time.Duration) *Error {
+	c, m := k.conn.conn, k.ctx.method
+	if n <= smallRequest {
+		return nil
+	}
+	m.large.Store(true)
+	if !c.unread.Hold(n, stalled < readsWithin) {
+		return c.server.leftUnread(n)
+	}
+	k.unread += n
+	k.known()
+	return nil
+}
+
+// known records that the reply is known that was expected.
+func (k *ProtocolCall) known() {
+	if k.expected != 0 {
+		k.conn.conn.unread.Known(k.expected)
+		k.expected = 0
+	}
+}
+
+// endReply ends HoldReply: the reply is written, or dropped.
+func (k *ProtocolCall) endReply() {
+	k.known()
+	if k.unread != 0 {
+		k.conn.conn.unread.Release(k.unread)
+		k.unread = 0
+	}
+}
+
 // Cancel ends the context of the handler because the caller has given up. The result of the
 // handler is still passed to the function given to Run.
 func (k *ProtocolCall) Cancel() {
@@ -385,6 +424,7 @@ func (k *ProtocolCall) cutOff(why *Error) {
 // a message may end the goroutine, by runtime.Goexit.
 func (k *ProtocolCall) end() {
 	defer k.remove()
+	defer k.endReply()
 	k.mu.Lock()
 	respond := k.respond
 	if k.answered {
@@ -394,6 +434,7 @@ func (k *ProtocolCall) end() {
 	k.mu.Unlock()
 	if respond != nil {
 		r := ProtocolReply{Message: k.reply, Err: k.fault}
+		k.reply = nil // so that a reply that is dropped takes no memory while its error waits
 		if block := k.ctx.trailers(); block != nil {
 			r.Trailers = metadataOf(block)
 		}

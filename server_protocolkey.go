@@ -28,6 +28,9 @@ func (s *Server) checkKey(r *ProtocolRequest, m *method) *Error {
 	if r.Codec == nil {
 		return refusal(Unimplemented, "this protocol has no codec in which a reply could be remembered for an idempotency key")
 	}
+	if r.Repeated && m.takesKeys && !m.idempotent { // what knows the key does not learn that the call may have run
+		return errUnknownKey
+	}
 	return s.takesKey(m, r.Oneway)
 }
 

@@ -135,6 +135,9 @@ func (c *session) open() error {
 		c.server.log().Error("rpc: connection refused", "err", errTwoAuthenticators)
 		return errTwoAuthenticators
 	}
+	if k, ok := c.codec.(link.Keeper); ok {
+		k.KeepWith(conn.Hold, conn.Release)
+	}
 	c.server.stats.accepted.Add(1)
 	return nil
 }

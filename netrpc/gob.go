@@ -86,8 +86,22 @@ func (c *gobServerCodec) RequestSize() int { return c.in.Size() }
 // WriteResponse writes a reply. If that cannot be encoded, it sends an error instead, and returns
 // it.
 func (c *gobServerCodec) WriteResponse(r *Response, body any) error {
+	return c.respond(r, body, nil)
+}
+
+// WriteHeld is WriteResponse for a reply whose turn may come later; see [link.Holder]. Its size is
+// found by encoding it once more than to send it: what is sent depends on what was sent before.
+func (c *gobServerCodec) WriteHeld(r *Response, body any, hold func(n int) error) error {
+	return c.respond(r, body, func() error {
+		var n counter
+		gobwire.Guard(func() error { return gob.NewEncoder(&n).Encode(body) }) // respond says what is wrong
+		return hold(int(n))
+	})
+}
+
+func (c *gobServerCodec) respond(r *Response, body any, hold func() error) error {
 	var failed error
-	_, err := c.conn.Out.Append(nil, func(b *bytes.Buffer) error {
+	err := c.conn.Out.AppendHeld(hold, func(b *bytes.Buffer) error {
 		err := c.out.Append(b, r, body)
 		if err == nil || errors.Is(err, gobwire.ErrBroken) {
 			return err
@@ -103,6 +117,15 @@ func (c *gobServerCodec) WriteResponse(r *Response, body any) error {
 	}
 	c.conn.Out.Flush()
 	return failed
+}
+
+// counter counts what is written to it.
+type counter int
+
+// Write implements [io.Writer].
+func (n *counter) Write(p []byte) (int, error) {
+	*n += counter(len(p))
+	return len(p), nil
 }
 
 // cannotEncode returns the error for the caller. In this case net/rpc's server closes the

@@ -342,7 +342,7 @@ func (c *session) run(cl *call) {
 	cl.call.Run(cl.argument, func(r anser.ProtocolReply) error {
 		var err error
 		if r.Err == nil {
-			err = c.reply(cl, r.Message)
+			err = c.result(cl, r.Message)
 		} else {
 			c.fail(cl, r.Err)
 		}
@@ -351,6 +351,29 @@ func (c *session) run(cl *call) {
 		c.calls.Done()
 		return err
 	})
+}
+
+// result sends the reply of a method, or says that it is dropped: the client has left too many
+// unread.
+func (c *session) result(cl *call, reply any) error {
+	codec, ok := c.codec.(link.Holder)
+	if !ok || c.link == nil {
+		return c.reply(cl, reply)
+	}
+	var dropped *anser.Error
+	r := &Response{ServiceMethod: cl.request.ServiceMethod, Seq: cl.request.Seq}
+	err := c.write(cl, func() error {
+		return codec.WriteHeld(r, reply, func(n int) error {
+			if dropped = cl.call.HoldReply(n, c.link.Out.Waits()); dropped != nil {
+				return dropped
+			}
+			return nil
+		})
+	})
+	if dropped != nil {
+		c.fail(cl, dropped)
+	}
+	return err
 }
 
 // panicked logs a panic and returns the text for the caller.

@@ -232,6 +232,18 @@ type FailureWriter interface {
 	WriteFailure(r *rpc.Response, err error) error
 }
 
+// Holder is a server's codec that calls hold, once, if a reply of n bytes must wait for the
+// connection. Its error is returned, and the call is not answered then.
+type Holder interface {
+	WriteHeld(r *rpc.Response, reply any, hold func(n int) error) error
+}
+
+// Keeper is a server's codec that keeps replies until others are complete. Before the first request
+// it gets functions that count n bytes, if there is room, and release them.
+type Keeper interface {
+	KeepWith(hold func(n int) bool, release func(n int))
+}
+
 // Sized is a server's codec that reports the size of the last request's body in bytes.
 type Sized interface {
 	RequestSize() int

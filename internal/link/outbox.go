@@ -5,7 +5,10 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // Outbox is the writing half of a connection. Messages are appended to a buffer; the first
@@ -15,6 +18,8 @@ type Outbox struct {
 	w      io.Writer
 	stall  time.Duration
 	broken func() // called when a write has failed
+
+	began atomic.Int64 // mono.Time at which the write of a piece began that has not ended, or 0
 
 	mu       sync.Mutex // guards the fields below
 	buf      *bytes.Buffer
@@ -44,9 +49,28 @@ var ErrGaveUp = errors.New("given up while the connection took nothing")
 // unless giveUp is closed. Data appended by encode stays, even if encode fails: it must itself
 // remove data that must not be sent.
 func (o *Outbox) Append(giveUp <-chan struct{}, encode func(*bytes.Buffer) error) (int64, error) {
+	return o.append(giveUp, nil, encode)
+}
+
+// AppendHeld is Append for a message that takes memory while it waits: hold, which may be nil, is
+// called once before that. Its error is returned, and nothing is appended.
+func (o *Outbox) AppendHeld(hold func() error, encode func(*bytes.Buffer) error) error {
+	_, err := o.append(nil, hold, encode)
+	return err
+}
+
+func (o *Outbox) append(giveUp <-chan struct{}, hold func() error, encode func(*bytes.Buffer) error) (int64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.err == nil && o.buf != nil && o.buf.Len() > highWater {
+	if hold != nil && o.err == nil && !o.hasRoomLocked() {
+		o.mu.Unlock()
+		err := hold()
+		o.mu.Lock()
+		if err != nil {
+			return 0, err
+		}
+	}
+	for o.err == nil && !o.hasRoomLocked() {
 		changed := o.changedLocked()
 		o.mu.Unlock()
 		select {
@@ -70,6 +94,16 @@ func (o *Outbox) Append(giveUp <-chan struct{}, encode func(*bytes.Buffer) error
 	err := encode(o.buf)
 	o.appended += int64(o.buf.Len() - before)
 	return o.appended, err
+}
+
+func (o *Outbox) hasRoomLocked() bool { return o.buf == nil || o.buf.Len() <= highWater }
+
+// Waits returns how long the write of a piece has taken that has not ended, or 0.
+func (o *Outbox) Waits() time.Duration {
+	if began := o.began.Load(); began != 0 {
+		return mono.Since(mono.Time(began))
+	}
+	return 0
 }
 
 func (o *Outbox) changedLocked() <-chan struct{} {
@@ -192,12 +226,15 @@ func (o *Outbox) writeLocked() {
 
 // write writes in pieces, so that a slow peer has enough time for each.
 func (o *Outbox) write(p []byte) (written int, err error) {
+	defer o.began.Store(0)
 	d, ok := o.w.(interface{ SetWriteDeadline(time.Time) error })
 	if !ok || o.stall <= 0 {
+		o.began.Store(int64(mono.Now()))
 		return o.w.Write(p)
 	}
 	for len(p) > 0 && err == nil {
 		var n int
+		o.began.Store(int64(mono.Now()))
 		d.SetWriteDeadline(time.Now().Add(o.stall))
 		n, err = o.w.Write(p[:min(len(p), pieces)])
 		p = p[n:]

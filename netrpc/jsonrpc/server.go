@@ -54,6 +54,10 @@ type serverCodec struct {
 	mu      sync.Mutex          // guards the fields below, and batches
 	seq     uint64              // IDs can be any JSON, netrpc needs numbers
 	pending map[uint64]*request // not answered yet
+	hold    func(n int) bool    // counts bytes of the responses of batches; nil: they are not counted
+	release func(n int)
+	held    int // bytes that hold has counted
+	closed  bool
 }
 
 // request is a request in progress.
@@ -71,6 +75,7 @@ type request struct {
 type batch struct {
 	left      int
 	responses []json.RawMessage
+	held      int // bytes of them that count
 }
 
 type message struct {
@@ -267,6 +272,12 @@ func (q *request) decode(x any) error {
 // WriteResponse answers a request. If the result cannot be encoded, it sends an error instead, and
 // returns it.
 func (c *serverCodec) WriteResponse(r *netrpc.Response, x any) error {
+	return c.WriteHeld(r, x, nil)
+}
+
+// WriteHeld is WriteResponse for a result whose turn may come later; see [link.Holder]. The results
+// of a batch wait for each other: keep counts them.
+func (c *serverCodec) WriteHeld(r *netrpc.Response, x any, hold func(n int) error) error {
 	q, err := c.take(r.Seq)
 	if err != nil {
 		return err
@@ -294,11 +305,40 @@ func (c *serverCodec) WriteResponse(r *netrpc.Response, x any) error {
 	if q.second {
 		out = append(append(out, `{"jsonrpc":"2.0","result":`...), result...)
 		out = append(append(out, `,"id":`...), orNull(q.id)...)
-		return c.finish(q.batch, append(out, '}'))
+		out = append(out, '}')
+		if q.batch != nil && !c.keep(q.batch, len(out)) {
+			c.answerError(q, errNoRoom.Error(), CodeServer, map[string]string{"code": anser.ResourceExhausted.String()})
+			return errNoRoom
+		}
+		if q.batch != nil {
+			return c.finish(q.batch, out)
+		}
+	} else {
+		out = append(append(out, `{"id":`...), orNull(q.id)...)
+		out = append(append(out, `,"result":`...), result...)
+		out = append(out, `,"error":null}`...)
 	}
-	out = append(append(out, `{"id":`...), orNull(q.id)...)
-	out = append(append(out, `,"result":`...), result...)
-	return c.finish(q.batch, append(out, `,"error":null}`...))
+	return c.writeHeld(r.Seq, q, out, hold)
+}
+
+// writeHeld writes a result, or takes the request back if that is dropped.
+func (c *serverCodec) writeHeld(seq uint64, q *request, out []byte, hold func(n int) error) error {
+	if hold == nil {
+		return c.write(out)
+	}
+	var dropped error
+	err := c.conn.Out.AppendHeld(func() error {
+		dropped = hold(len(out))
+		return dropped
+	}, line(out))
+	if dropped != nil {
+		c.mu.Lock()
+		c.pending[seq] = q
+		c.mu.Unlock()
+	} else if err == nil {
+		c.conn.Out.Flush()
+	}
+	return err
 }
 
 // why returns the text for the caller. The value of a panic is only for the server's log.
@@ -401,9 +441,13 @@ func (c *serverCodec) finish(of *batch, out []byte) error {
 	if out != nil {
 		of.responses = append(of.responses, out)
 	}
-	done := of.left == 0 && len(of.responses) > 0
+	over := of.left == 0
 	c.mu.Unlock()
-	if !done {
+	if !over {
+		return nil
+	}
+	defer c.drop(of)
+	if len(of.responses) == 0 {
 		return nil
 	}
 	all, err := json.Marshal(of.responses)

@@ -184,8 +184,13 @@ func (s *stream) write(message []byte) error {
 }
 
 func (s *stream) enqueue(message []byte, giveUp <-chan struct{}) (int64, error) {
-	return s.conn.Out.Append(giveUp, func(b *bytes.Buffer) error {
+	return s.conn.Out.Append(giveUp, line(message))
+}
+
+// line returns a function that writes a message as a line.
+func line(message []byte) func(b *bytes.Buffer) error {
+	return func(b *bytes.Buffer) error {
 		b.Write(message)
 		return b.WriteByte('\n')
-	})
+	}
 }

@@ -27,6 +27,7 @@ type request struct {
 	conn   *anser.ProtocolConn
 	token  string
 	call   anser.ProtocolRequest
+	runs   *anser.ProtocolCall // once it has been admitted
 }
 
 var (
@@ -175,6 +176,7 @@ func (q *request) run(payload []byte) error {
 	q.c.mu.Lock()
 	q.c.open++
 	q.c.mu.Unlock()
+	q.runs = call
 	call.Run(in, q.respond)
 	return nil
 }
@@ -232,7 +234,18 @@ func (q *request) answer(r anser.ProtocolReply) error {
 			payload, h.Flags = packed, h.Flags|rpcxwire.Gzip
 		}
 	}
-	q.c.write(func(b []byte) []byte { return rpcxwire.Append(b, h, q.path, q.name, r.Trailers, payload) })
+	var dropped *anser.Error
+	hold := func() error {
+		if dropped = q.runs.HoldReply(len(payload), q.c.link.Out.Waits()); dropped != nil {
+			return dropped
+		}
+		return nil
+	}
+	q.c.write(hold, func(b []byte) []byte { return rpcxwire.Append(b, h, q.path, q.name, r.Trailers, payload) })
+	if dropped != nil {
+		q.fail(dropped, r.Trailers)
+		return dropped
+	}
 	return nil
 }
 
@@ -256,7 +269,7 @@ func (q *request) fail(e *anser.Error, trailers anser.Metadata) {
 	metadata[rpcxwire.ErrorKey] = textOf(e)
 	metadata[rpcxwire.CodeKey], metadata[rpcxwire.OutcomeKey] = exchange.CodeName(e.Code), e.Outcome.String()
 	h := rpcxwire.Head{Flags: rpcxwire.Response | rpcxwire.Failed, Serialization: q.head.Serialization, Seq: q.head.Seq}
-	q.c.write(func(b []byte) []byte { return rpcxwire.Append(b, h, q.path, q.name, metadata, nil) })
+	q.c.write(nil, func(b []byte) []byte { return rpcxwire.Append(b, h, q.path, q.name, metadata, nil) })
 }
 
 // textOf returns the text of an error: that of a handler as it is.
@@ -271,9 +284,10 @@ func textOf(e *anser.Error) string {
 	return text
 }
 
-// write appends a message to what leaves. It waits while the client does not read.
-func (c *conn) write(message func([]byte) []byte) error {
-	_, err := c.link.Out.Append(nil, func(b *bytes.Buffer) error {
+// write appends a message to what leaves. It waits while the client does not read; hold is called
+// before that, unless it is nil.
+func (c *conn) write(hold func() error, message func([]byte) []byte) error {
+	err := c.link.Out.AppendHeld(hold, func(b *bytes.Buffer) error {
 		b.Write(message(b.AvailableBuffer()))
 		return nil
 	})

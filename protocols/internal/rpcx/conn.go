@@ -171,7 +171,7 @@ func (c *conn) heartbeat(h *rpcxwire.Head, f *rpcxwire.Front) error {
 	defer c.in.Done()
 	answer := *h
 	answer.Flags |= rpcxwire.Response
-	return c.write(func(b []byte) []byte { return rpcxwire.AppendBody(b, answer, body) })
+	return c.write(nil, func(b []byte) []byte { return rpcxwire.AppendBody(b, answer, body) })
 }
 
 // skip passes over the rest of a message.
