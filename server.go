@@ -376,15 +376,15 @@ func (s *Server) codecNames(only *codecSet) string {
 const maxCompared = 256
 
 // suggest returns which method the caller of an unknown method may have meant, or nothing if the
-// server does not describe its methods.
-func (s *Server) suggest(name string) string {
+// server does not describe its methods. foreign says that the call came over another protocol.
+func (s *Server) suggest(name string, foreign bool) string {
 	if !s.o.describe {
 		return ""
 	}
 	best, distance := "", len(name)/2+1
 	name = strings.ToLower(name)
 	s.table.each(func(known string, m *method, _ *alias) {
-		if m.foreign {
+		if m.foreign && !foreign || m.builtin && foreign {
 			return
 		}
 		d := spelling.Distance(name, strings.ToLower(known), maxCompared)

@@ -87,7 +87,7 @@ func (s *reading) notServed(srv *Server, n *named, number uint32) *Error {
 		return refusal(Unimplemented, "method %d is not served here", number)
 	case n.hint == "" && s.hints < maxHints:
 		s.hints++
-		n.hint = srv.suggest(n.name)
+		n.hint = srv.suggest(n.name, false)
 	}
 	return refusal(Unimplemented, "method %q is not served here%s", n.name, n.hint)
 }

@@ -238,7 +238,7 @@ func (p *ProtocolConn) unknown(name string) *Error {
 	if len(name) > wire.MaxMethodName {
 		name = name[:wire.MaxMethodName] + "…"
 	} else if p.hints.Add(1) <= maxHints {
-		hint = p.conn.server.suggest(name)
+		hint = p.conn.server.suggest(name, true)
 	}
 	return refusal(Unimplemented, "method %q is not served %s%s", name, here, hint)
 }

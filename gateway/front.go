@@ -191,11 +191,21 @@ func (g *Gateway) nameCaller(ctx context.Context, h http.Header) {
 func (g *Gateway) notFound() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.counts.refused.Add(1)
-		protocols.WriteError(w, g.whyNot(r.URL.Path))
+		err := g.whyNot(r.URL.Path)
+		switch {
+		case err != nil:
+			protocols.WriteError(w, err)
+		case r.Method == http.MethodPost:
+			protocols.NotFound(w, r)
+		default:
+			protocols.WriteError(w, errNoPath)
+		}
 	})
 }
 
-// whyNot returns why nothing is served under a path.
+var errNoPath = anser.Refuse(anser.NotFound, "no method and no route has this path: a call has the path /service/Service.Method, or /Service.Method")
+
+// whyNot returns why a method of a service that the gateway knows is not served, or nil.
 func (g *Gateway) whyNot(path string) error {
 	service, method, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	g.mu.Lock()
@@ -203,7 +213,7 @@ func (g *Gateway) whyNot(path string) error {
 	g.mu.Unlock()
 	if u == nil || method == "" || g.plan.Load().config.authenticates() {
 		// A caller without an identity learns nothing of the services.
-		return anser.Refuse(anser.NotFound, "no method and no route has this path: a call has the path /service/Service.Method, or /Service.Method")
+		return nil
 	}
 	u.mu.Lock()
 	status := u.status
@@ -216,5 +226,5 @@ func (g *Gateway) whyNot(path string) error {
 	case len(status.Methods) == 0:
 		return anser.Refuse(anser.Unavailable, "no instance of the service %s has said yet what it serves", service)
 	}
-	return anser.Refuse(anser.NotFound, "the service %s has no method %s", service, method)
+	return nil
 }

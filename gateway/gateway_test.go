@@ -160,6 +160,11 @@ func TestPlainService(t *testing.T) {
 	if status != 400 || !strings.Contains(body, "not 13") || !strings.Contains(body, `"out_of_range"`) || !strings.Contains(body, `"executed"`) {
 		t.Errorf("an error of the service: %d %s", status, body)
 	}
+	for path, name := range map[string]string{"/arith/Arith.Mull": "arith/Arith.Mul", "/Arith.Mull": "Arith.Mul", "/Arith/Mull": "Arith.Mul"} {
+		if status, body := post(t, "http://"+addr+path, `{}`); status != 404 || !strings.Contains(body, `here, nor forwarded over this protocol: did you mean \"`+name+`\"?`) {
+			t.Errorf("%s, which is unknown: %d %s", path, status, body)
+		}
+	}
 	calls := g.Stats().Calls
 	if status, body := post(t, "http://"+addr+"/Arith.Mul", `{"A":`); status != 400 || !strings.Contains(body, "invalid_argument") {
 		t.Errorf("what is no JSON: %d %s", status, body)

@@ -175,7 +175,7 @@ routes:
 	if status, body := post(t, url+"/dead/x", ""); status != 503 || !strings.Contains(body, "does not answer") || g.Stats().ProxyFailed != 1 {
 		t.Errorf("%d %s", status, body)
 	}
-	if status, body := post(t, url+"/nothing/x", ""); status != 404 || !strings.Contains(body, "no method and no route has this path") {
+	if status, body := post(t, url+"/nothing/x", ""); status != 404 || !strings.Contains(body, `method \"nothing.x\" is not served here`) {
 		t.Errorf("%d %s", status, body)
 	}
 	resp, err := http.Get(url + "/old/events")

@@ -75,6 +75,9 @@ func TestOneServiceLeavesRoom(t *testing.T) {
 			}
 			awaitThat(t, "the service has all that it may have", func() bool { return busy(g, "slow") == int64(most) })
 			for _, other := range []func(context.Context) error{wait, func(ctx context.Context) error { return ask(ctx, addr, "/Slow.Wait") }} {
+				// A refused stream counts until the gateway has ended it, after its client has
+				// the error.
+				awaitThat(t, "the refused call has left", func() bool { return g.Server().Stats().InFlight == int64(most) })
 				err := other(ctx)
 				if err == nil || !strings.Contains(err.Error(), "limits.service") {
 					t.Errorf("%s, %s: one more call of the service: %v", limits, kind, err)

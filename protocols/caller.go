@@ -146,8 +146,11 @@ func (c *Caller) Stream(ctx context.Context, method string, message []byte, each
 
 func (c *Caller) prepare(method string, message []byte) (*exchange.Method, *anser.ProtocolRequest, *anser.Error) {
 	m := c.methods.FindName(method)
-	if m == nil || m.Own {
-		return nil, nil, anser.Refuse(anser.Unimplemented, "the server has no method %q", method)
+	switch {
+	case m == nil:
+		return nil, nil, exchange.NotServed(c.conn, method)
+	case m.Own:
+		return nil, nil, anser.Refuse(anser.Unimplemented, "method %q is served in protobuf only", method)
 	}
 	call := &anser.ProtocolRequest{Size: len(message)}
 	fault := c.methods.Prepare(call, m, c.request)

@@ -119,7 +119,7 @@ func newSite(s *anser.Server, o *options) *site {
 	at.methods.IgnoreUnknown = o.ignoreUnknown
 	calls, posts, batches, rest := connect.New(at.methods), plain.New(at.methods), jsonrpc.New(at.methods), o.handler
 	if rest == nil {
-		rest = http.NotFoundHandler()
+		rest = http.HandlerFunc(NotFound)
 	}
 	rest = withDirectory(at.methods, rest)
 	calls.Cache, posts.Cache = o.cache, o.cache

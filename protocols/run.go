@@ -2,6 +2,7 @@ package protocols
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
@@ -34,6 +35,32 @@ func RunRequest(r *http.Request, method string) error {
 		return fault
 	}
 	return nil
+}
+
+// NotFound answers a request that is no call of a method that the server has, for handlers of
+// [Handler]; without one it is what answers. A POST gets the error that the server has for unknown
+// methods in all protocols, which may name the method that was meant, with the status 404. Other
+// requests get [http.NotFound].
+func NotFound(w http.ResponseWriter, r *http.Request) {
+	h := host.FromContext(r.Context())
+	if r.Method != http.MethodPost || h == nil {
+		http.NotFound(w, r)
+		return
+	}
+	pc, fault := h.Login(r.Header.Get("Authorization"))
+	if fault == nil {
+		path := r.URL.EscapedPath()
+		name, ok := exchange.NameOf(path)
+		if !ok {
+			name = strings.TrimPrefix(path, "/")
+		}
+		fault = exchange.NotServed(pc, name)
+	}
+	if fault.Code == anser.Unimplemented {
+		exchange.WriteProblem(w, http.StatusNotFound, fault)
+		return
+	}
+	exchange.Fail(w, fault)
 }
 
 // WriteError answers an HTTP request with an error, as calls in JSON are answered.

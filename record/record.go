@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -144,6 +145,18 @@ func (o Options) Check() error {
 		return fmt.Errorf("a MaxBytes of %d: use %d or more", o.MaxBytes, leastBytes)
 	case o.MaxMessage < 0 || o.MaxMessage > mostMessage:
 		return fmt.Errorf("a MaxMessage of %d: use 1 to %d", o.MaxMessage, mostMessage)
+	case slices.Contains(o.Metadata, ""):
+		return errors.New("an empty key in Metadata: leave it out")
+	}
+	for _, name := range o.Secret {
+		if slices.Contains(newPathEnd(name), "") {
+			return fmt.Errorf("the name %q in Secret has an empty part: use names of fields, such as pin or card.number", name)
+		}
+	}
+	for _, name := range o.Public {
+		if plainName(name) == "" {
+			return fmt.Errorf("the name %q in Public is empty: use names of fields, such as next_page_token", name)
+		}
 	}
 	hides := newHider(o.Secret, o.Public)
 	for _, key := range o.Metadata {

@@ -174,13 +174,17 @@ func TestRecord(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for want, o := range map[string]record.Options{
-		"no Dir":           {},
-		"a Share of 2":     {Dir: "x", Share: 2},
-		"a Share of -1":    {Dir: "x", Share: -1},
-		"a PerSecond of":   {Dir: "x", PerSecond: -1},
-		"a MaxBytes of 1":  {Dir: "x", MaxBytes: 1},
-		"a MaxMessage of ": {Dir: "x", MaxMessage: 1 << 30},
-		"make the folder":  {Dir: "/dev/null/x"},
+		"no Dir":                   {},
+		"a Share of 2":             {Dir: "x", Share: 2},
+		"a Share of -1":            {Dir: "x", Share: -1},
+		"a PerSecond of":           {Dir: "x", PerSecond: -1},
+		"a MaxBytes of 1":          {Dir: "x", MaxBytes: 1},
+		"a MaxMessage of ":         {Dir: "x", MaxMessage: 1 << 30},
+		"make the folder":          {Dir: "/dev/null/x"},
+		"an empty key in Metadata": {Dir: "x", Metadata: []string{"tenant", ""}},
+		`the name "" in Secret has an empty part`:        {Dir: "x", Secret: []string{"pin", ""}},
+		`the name "card." in Secret has an empty part`:   {Dir: "x", Secret: []string{"card."}},
+		`the name "_" in Public is empty`:                {Dir: "x", Public: []string{"_"}},
 		"the key \"X-Api-Key\" of Metadata looks secret": {Dir: "x", Metadata: []string{"tenant", "X-Api-Key"}},
 		"the key \"pin\" of Metadata looks secret":       {Dir: "x", Metadata: []string{"pin"}, Secret: []string{"pin"}},
 	} {

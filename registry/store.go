@@ -10,6 +10,10 @@ import (
 // ErrConflict is returned by Save if the document is no longer at the revision of the change.
 var ErrConflict = errors.New("the document has been changed meanwhile: load it and make the change again")
 
+// ErrTooLarge is returned by Save if the document has more than MaxDocument bytes; nothing was
+// changed.
+var ErrTooLarge = errors.New("the document is too large")
+
 // MaxDocument is the maximum size of a document in bytes, so that it fits into every registry.
 const MaxDocument = 256 << 10
 
@@ -63,7 +67,7 @@ func (d Document) Validate() error {
 		return err
 	}
 	if len(d.Data) > MaxDocument {
-		return fmt.Errorf("document %q has %d bytes: at most %d", d.Name, len(d.Data), MaxDocument)
+		return fmt.Errorf("%w: %q has %d bytes: at most %d", ErrTooLarge, d.Name, len(d.Data), MaxDocument)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 // "rules.split[0].percnt: unknown key, did you mean percent?".
 func Parse(data []byte) (*Document, error) {
 	if len(data) > registry.MaxDocument {
-		return nil, fmt.Errorf("the document has %d bytes: at most %d", len(data), registry.MaxDocument)
+		return nil, fmt.Errorf("%w: it has %d bytes: at most %d", registry.ErrTooLarge, len(data), registry.MaxDocument)
 	}
 	if err := codec.CheckJSON(data); err != nil {
 		return nil, fmt.Errorf("the document is not JSON: %w", err)

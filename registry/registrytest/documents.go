@@ -233,8 +233,8 @@ func documentThatIsRefused(s *suite) {
 			s.Errorf("Follow accepted the name %q", name)
 		}
 	}
-	if _, err := st.Save(ctx, registry.Document{Name: "big", Data: make([]byte, registry.MaxDocument+1)}); err == nil {
-		s.Error("Save accepted a document over MaxDocument")
+	if _, err := st.Save(ctx, registry.Document{Name: "big", Data: make([]byte, registry.MaxDocument+1)}); !errors.Is(err, registry.ErrTooLarge) {
+		s.Errorf("Save of a document over MaxDocument: %v, want %v", err, registry.ErrTooLarge)
 	}
 }
 

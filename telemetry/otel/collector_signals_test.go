@@ -181,7 +181,7 @@ func exportLogs(t *testing.T, address string) (log *slog.Logger, shutdown func(c
 	}
 	p := sdklog.NewLoggerProvider(sdklog.WithProcessor(sdklog.NewBatchProcessor(exporter, sdklog.WithMaxQueueSize(logQueue),
 		sdklog.WithExportMaxBatchSize(logBatch), sdklog.WithExportInterval(time.Millisecond), sdklog.WithExportTimeout(time.Hour))))
-	return slog.New(otel.Logs(otelslog.NewHandler("shop", otelslog.WithLoggerProvider(p)))), p.Shutdown
+	return slog.New(otel.BridgedLogs(otelslog.NewHandler("shop", otelslog.WithLoggerProvider(p)))), p.Shutdown
 }
 
 // What is logged while the collector hangs is dropped once the queue is full, and does not wait.

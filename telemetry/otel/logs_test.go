@@ -78,7 +78,7 @@ func testLogsOverOTLP(t *testing.T, e *export, recorded bool) {
 		t.Fatal(err)
 	}
 	provider := sdklog.NewLoggerProvider(sdklog.WithProcessor(sdklog.NewBatchProcessor(exporter)))
-	log := slog.New(otel.Logs(otelslog.NewHandler("shop", otelslog.WithLoggerProvider(provider))))
+	log := slog.New(otel.BridgedLogs(otelslog.NewHandler("shop", otelslog.WithLoggerProvider(provider)))).With("shop", 1)
 
 	s := anser.NewServer(silent, e.Option())
 	var own anser.Trace
@@ -105,8 +105,11 @@ func testLogsOverOTLP(t *testing.T, e *export, recorded bool) {
 		t.Fatalf("%d records %v, wrong: %v", len(e.r.logs), e.r.logs, e.r.wrong)
 	}
 	r := e.r.logs[0]
-	if r.Body.GetStringValue() != "sold" || r.SeverityText != "WARN" || !strings.Contains(textOf(r.Attributes), "things=3") {
+	if r.Body.GetStringValue() != "sold" || r.SeverityText != "WARN" || !strings.Contains(textOf(r.Attributes), "shop=1") || !strings.Contains(textOf(r.Attributes), "things=3") {
 		t.Errorf("the record is %v", r)
+	}
+	if text := textOf(r.Attributes); strings.Contains(text, "trace_id") || strings.Contains(text, "span_id") {
+		t.Errorf("the record has the ids twice: %s", text)
 	}
 	if own.TraceID == [16]byte{} || idOf(r.TraceId) != idOf(own.TraceID[:]) || idOf(r.SpanId) != idOf(own.SpanID[:]) {
 		t.Errorf("the record has the ids %s and %s, the call %x and %x", idOf(r.TraceId), idOf(r.SpanId), own.TraceID, own.SpanID)

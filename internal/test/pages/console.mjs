@@ -387,6 +387,22 @@ export function consoleTests(test, visit, system, look) {
 		assert.deepEqual(wrong, []);
 	});
 
+	test("the map of 100 services can be read on a telephone", async (t) => {
+		await system.crowd();
+		const { page } = await visit(t, { site: "crowd", path: "/#/?group=none", ready: ".node:nth-of-type(100)" }, { ...look, viewport: { width: 390, height: 844 } });
+		const names = () => page.evaluate(() => {
+			const canvas = document.querySelector(".callmap .canvas").getBoundingClientRect();
+			const inside = [...document.querySelectorAll(".node .body")].map((e) => e.getBoundingClientRect()).filter((r) => r.left >= canvas.left && r.right <= canvas.right && r.top >= canvas.top && r.bottom <= canvas.bottom);
+			const name = document.querySelector(".node .name");
+			return { inside: inside.length, pixels: parseFloat(name.getAttribute("font-size")) * name.getScreenCTM().a };
+		});
+		const first = await names();
+		assert.ok(first.pixels >= 11.9 && first.inside > 3, `${first.inside} services are in sight, with names of ${first.pixels} pixels`);
+		await page.getByRole("button", { name: "Fit" }).click();
+		await page.waitForFunction(() => document.querySelector(".node .name").getScreenCTM().a < 0.1);
+		assert.equal((await names()).inside, 100);
+	});
+
 	// What a page does for an update is spread over frames, and no cell makes the browser lay out its table: this holds on any
 	// machine, and scripts/fluid measures how long it takes.
 	test("an update changes few rows in a frame, and lays out little", async (t) => {

@@ -43,24 +43,35 @@ async function take({ picture, command, size: [columns, rows], keys = [], wait }
 	console.log(`${picture}.svg`);
 }
 
+// shoot takes the picture of a page.
+async function shoot(browser, { picture, site, path, ready, prepare, size: [width, height], wait = 0, dark }) {
+	const page = await browser.newPage({ viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
+	page.setDefaultTimeout(120_000);
+	await page.goto(system.sites[site] + path);
+	await page.waitForSelector(ready);
+	await prepare?.(page);
+	await sleep(wait);
+	await page.evaluate(() => scrollTo(0, 0));
+	await page.screenshot({ path: join(folder, `${picture}.png`) });
+	await page.close();
+	console.log(`${picture}.png`);
+}
+
 const system = new System();
 try {
 	await tmux("new-session", "-d", "-s", "keep", "sleep 3600"); // the server ends with its last session
 	for (const terminal of terminals) if (terminal.alone && wants(terminal.picture)) await take(terminal, "");
-	await system.demo("--steps", "slow,canary"); // steps that end no instance, whose page a picture may show
 	const browser = await launch();
-	for (const { picture, site, path, ready, prepare, size: [width, height] = [], wait = 0, dark } of places) {
-		if (!picture || !wants(picture)) continue;
-		const page = await browser.newPage({ viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
-		page.setDefaultTimeout(120_000);
-		await page.goto(system.sites[site] + path);
-		await page.waitForSelector(ready);
-		await prepare?.(page);
-		await sleep(wait);
-		await page.screenshot({ path: join(folder, `${picture}.png`) });
-		await page.close();
-		console.log(`${picture}.png`);
+	const pictured = places.filter(({ picture }) => picture && wants(picture));
+	const still = pictured.filter((place) => place.still);
+	if (still.length > 0) {
+		await system.demo("--every", "0");
+		await sleep(40_000); // the console compares figures with the ones before
+		for (const place of still) await shoot(browser, place);
+		await system.stop(system.registry);
 	}
+	await system.demo("--steps", "slow,canary"); // steps that end no instance, whose page a picture may show
+	for (const place of pictured) if (!place.still) await shoot(browser, place);
 	await browser.close();
 	for (const terminal of terminals) if (!terminal.alone && wants(terminal.picture)) await take(terminal, system.registry);
 } finally {

@@ -6,7 +6,8 @@
 //   prepare  does what a viewer would do before a picture is taken, and before the page is checked
 //   renews   the page renews itself
 //   before, after, expects: see states.mjs, which has the states of the console that are no pages of their own
-//   picture  its name in docs/images; size is that of the window, wait how long it is open before (ms), dark its colours
+//   picture  its name in docs/images; size is that of the window, wait how long it is open before (ms), dark its colours,
+//            still says that the demo must not change anything meanwhile
 import { states } from "./states.mjs";
 
 // settled waits until the console has shown a few seconds.
@@ -106,7 +107,7 @@ const pages = [
 		},
 	},
 	{
-		name: "console: effect", site: "console", path: "/#/services/posts?tab=rules", ready: ".ruleform", picture: "console-effect", size: [1360, 1180], wait: 30_000,
+		name: "console: effect", site: "console", path: "/#/services/posts?tab=rules", ready: ".ruleform", picture: "console-effect", size: [1360, 1290], wait: 30_000, still: true,
 		prepare: async (page) => {
 			const until = new Date(Date.now() + 180_000).toISOString(); // it does not stay
 			await page.fill("textarea.code", `rules:\n  split:\n  - name: one zone\n    percent: 80\n    to: {zone: zone-a}\n    until: ${until}\n`);

@@ -62,8 +62,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.web(media)
 	case strings.HasPrefix(media, "application/connect+"):
 		q.connectStream(strings.TrimPrefix(media, "application/connect+"))
-	case q.method == nil && !strings.HasPrefix(media, "application/connect+"):
-		http.NotFound(w, r)
 	case media == "application/proto" || media == "application/json":
 		q.unary(strings.TrimPrefix(media, "application/"))
 	default:
@@ -87,7 +85,7 @@ type request struct {
 // gRPC.
 func (q *request) prepare(name string, stream bool) *anser.Error {
 	if q.method == nil {
-		return anser.Refuse(anser.Unimplemented, "the method is not served here")
+		return q.notServed()
 	}
 	if q.method.Stream != stream && !stream {
 		return anser.Refuse(anser.Unimplemented, "method %q is a stream: use application/connect+proto or application/connect+json", q.method.Name)
@@ -121,6 +119,19 @@ func (q *request) prepare(name string, stream bool) *anser.Error {
 	q.call.Metadata, q.call.Trace = md.Map(), md.Trace
 	q.call.Values = exchange.WithRequest(q.r)
 	return exchange.SetKey(&q.call, q.method, q.r.Header.Values(exchange.KeyHeader), q.r.Header.Values(exchange.RepeatedHeader))
+}
+
+// notServed returns the server's error for a path of no method.
+func (q *request) notServed() *anser.Error {
+	name, ok := exchange.NameOf(q.r.URL.EscapedPath())
+	if !ok {
+		return anser.Refuse(anser.Unimplemented, "the path has not the form /Service/Method")
+	}
+	pc, fault := q.conn()
+	if fault != nil {
+		return fault
+	}
+	return exchange.NotServed(pc, name)
 }
 
 // deadline reads Connect-Timeout-Ms.

@@ -150,7 +150,11 @@ func (q *request) fail(e *anser.Error, trailers anser.Metadata) {
 	h.Set("Content-Type", "application/json")
 	setFields(h, "", exchange.RetryFields(e))
 	h.Set("Content-Length", strconv.Itoa(len(data)))
-	q.w.WriteHeader(exchange.HTTPStatus(e.Code))
+	status := exchange.HTTPStatus(e.Code)
+	if q.method == nil && e.Code == anser.Unimplemented {
+		status = http.StatusNotFound // as the protocol has it for an unknown path
+	}
+	q.w.WriteHeader(status)
 	q.w.Write(data)
 }
 

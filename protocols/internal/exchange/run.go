@@ -23,6 +23,19 @@ func Known(pc *anser.ProtocolConn, r *anser.ProtocolRequest) *anser.Error {
 
 var errUnknown = anser.Refuse(anser.Unauthenticated, "the client has not authenticated itself")
 
+// NotServed returns the server's error for a method that it does not have, or that is a stream. It
+// counts as a refused call.
+func NotServed(pc *anser.ProtocolConn, name string) *anser.Error {
+	call, fault := pc.Admit(&anser.ProtocolRequest{Method: name, Codec: JSON, Priority: anser.Normal})
+	if fault == nil {
+		fault = errServedNow
+		call.Refuse(fault)
+	}
+	return fault
+}
+
+var errServedNow = anser.Refuse(anser.Unavailable, "the method was registered just now: call it again")
+
 // Call makes the server run a call, and waits for its end. decode decodes the message of the
 // request after it was admitted, and returns what distinguishes it from others with the same
 // idempotency key. When ctx ends, the call is cancelled, unless it has such a key: then its caller

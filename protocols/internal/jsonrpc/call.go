@@ -60,15 +60,30 @@ func validID(id json.RawMessage) bool {
 // validParams reports whether parameters are an object or an array.
 func validParams(p json.RawMessage) bool { return len(p) == 0 || p[0] == '{' || p[0] == '[' }
 
+// notFound returns the error for a method that cannot be called here, or is unknown if m is nil.
+func (h *calls) notFound(name string, m *exchange.Method) *fault {
+	var e *anser.Error
+	if m != nil && m.Own {
+		e = anser.Refuse(anser.Unimplemented, "method %q is served in protobuf only", name)
+	} else {
+		e = exchange.NotServed(h.conn, name)
+	}
+	f := faultOf(e)
+	if e.Code == anser.Unimplemented {
+		f.Code = codeMethodNotFound
+	}
+	return f
+}
+
 // call runs the method.
 func (h *calls) call(q *request) (*response, anser.Metadata) {
 	r := h.r
-	m := h.methods.FindName(*q.Method)
-	if m == nil || m.Own || m.Stream {
-		return failed(codeMethodNotFound, "Method not found"), nil
-	}
 	if h.refused != nil {
 		return &response{Error: faultOf(h.refused)}, nil
+	}
+	m := h.methods.FindName(*q.Method)
+	if m == nil || m.Own || m.Stream {
+		return &response{Error: h.notFound(*q.Method, m)}, nil
 	}
 	ctx := r.Context()
 	call := anser.ProtocolRequest{Size: len(q.Params)}

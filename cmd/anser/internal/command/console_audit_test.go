@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anser-rpc/anser/cmd/anser/internal/console/audit"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
@@ -70,10 +72,24 @@ func TestConsoleChanges(t *testing.T) {
 		t.Errorf("the rules are %+v, %v", d, err)
 	}
 
-	run(t, "console", "audit", log).expect(t, 0, "6 entries, and none was changed")
+	run(t, "console", "audit", log).expect(t, 0, "6 entries, and none was changed", "Entries may have been removed from the end", "--head")
 	data, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
+	}
+	sum, err := audit.Verify(log, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, "console", "audit", log, "--head", sum.Hash).expect(t, 0, "the one of entry 6: nothing up to there was changed or removed")
+	run(t, "console", "audit", log, "--head", sum.Hash, "--json").expect(t, 0, `"vouched": 6`)
+	cut := filepath.Join(t.TempDir(), "cut.jsonl")
+	for lines, says := range map[int]string{5: "5 entries, and none was changed", 0: "The log has no entries."} {
+		if err := os.WriteFile(cut, bytes.Join(bytes.SplitAfter(data, []byte("\n"))[:lines], nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, "console", "audit", cut).expect(t, 0, says, "Entries may have been removed from the end")
+		run(t, "console", "audit", cut, "--head", sum.Hash).expect(t, 1, "no entry has the hash that was given: entries were removed")
 	}
 	other := filepath.Join(t.TempDir(), "changed.jsonl")
 	if err := os.WriteFile(other, []byte(strings.Replace(string(data), "a test", "a joke", 1)), 0o600); err != nil {

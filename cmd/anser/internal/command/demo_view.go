@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ type demoView struct {
 	tables bool
 	last   demo.Snapshot
 	shown  time.Time // when the table was last printed if it cannot be redrawn
+	tried  []trial   // that were last printed below it
 }
 
 func newDemoView(s streams, asJSON bool) *demoView {
@@ -91,10 +93,14 @@ func (v *demoView) Show(s demo.Snapshot) {
 	case s.Elapsed > 0 && time.Since(v.shown) >= tableEvery:
 		v.shown = time.Now()
 		lines := append(append([]string{""}, v.tableLines()...), "")
-		for _, t := range v.trials() {
-			lines = append(lines, "try:  "+t.text)
+		if trials := v.trials(); !slices.Equal(trials, v.tried) {
+			v.tried = trials
+			for _, t := range trials {
+				lines = append(lines, "try:  "+t.text)
+			}
+			lines = append(lines, "")
 		}
-		v.out.Print(append(lines, "")...)
+		v.out.Print(lines...)
 	}
 }
 

@@ -17,11 +17,10 @@
 package fbs
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/anser-rpc/anser/cmd/anser/internal/mistakes"
 	"github.com/anser-rpc/anser/contract"
 )
 
@@ -207,34 +206,15 @@ func Text(doc []string) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
 }
 
-// Error is a mistake in a schema.
-type Error struct {
-	At   contract.Position
-	Text string
-}
-
-func (e *Error) Error() string { return fmt.Sprintf("%v: %s", e.At, e.Text) }
-
-// Errors are several, in the order of their places.
-type Errors []*Error
-
-func (e Errors) Error() string {
-	lines := make([]string, len(e))
-	for i, err := range e {
-		lines[i] = err.Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
 // maxErrors is the number of mistakes after which no more are reported.
 const maxErrors = 20
 
 // report collects mistakes.
-type report struct{ errors Errors }
+type report struct{ errors mistakes.List }
 
 func (r *report) wrong(at contract.Position, format string, args ...any) {
 	if len(r.errors) <= maxErrors {
-		r.errors = append(r.errors, &Error{at, fmt.Sprintf(format, args...)})
+		r.errors.Add(at, format, args...)
 	}
 }
 
@@ -244,10 +224,8 @@ func (r *report) err() error {
 		return nil
 	}
 	errs := slices.Clone(r.errors)
-	slices.SortStableFunc(errs, func(a, b *Error) int {
-		return cmp.Or(strings.Compare(a.At.File, b.At.File), cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
-	})
-	errs = slices.CompactFunc(errs, func(a, b *Error) bool { return *a == *b })
+	errs.Sort()
+	errs = slices.Compact(errs)
 	if len(errs) > maxErrors {
 		errs = errs[:maxErrors]
 	}

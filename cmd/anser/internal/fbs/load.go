@@ -31,8 +31,8 @@ type Loader struct {
 	given map[string]bool
 }
 
-// Load reads the files and all that they include. Its error is Errors if a schema has mistakes.
-// Other than with flatc,
+// Load reads the files and all that they include. Its error is a mistakes.List if a schema has
+// mistakes. Other than with flatc,
 //
 //   - all files make one schema, and none of them defines what another one does;
 //   - a file sees only what it defines and includes, directly or through others.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/fbs"
+	"github.com/anser-rpc/anser/cmd/anser/internal/mistakes"
 )
 
 // Each mistake has one message, which begins with its place.
@@ -179,7 +180,7 @@ a.fbs:8:19: want the default of field a, not ";"`
 		t.Errorf("the errors are\n%v\nwant\n%s", err, want)
 	}
 	_, err = fbs.Parse("a.fbs", []byte("table A { a:X; b:Y; }\ntable B { a:int = 1.5; }"))
-	var list fbs.Errors
+	var list mistakes.List
 	if !errors.As(err, &list) || len(list) != 3 || list[2].At.Line != 2 {
 		t.Errorf("the errors are %v", err)
 	}

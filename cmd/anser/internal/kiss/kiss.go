@@ -16,6 +16,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/anser-rpc/anser/cmd/anser/internal/mistakes"
 	"github.com/anser-rpc/anser/contract"
 )
 
@@ -73,29 +74,10 @@ var Scalars = map[string]string{
 	"long": "int64", "ulong": "uint64", "float": "float32", "double": "float64", "char": "byte", "string": "string",
 }
 
-// Error is what is wrong with a file.
-type Error struct {
-	At   contract.Position
-	Text string
-}
-
-func (e *Error) Error() string { return fmt.Sprintf("%v: %s", e.At, e.Text) }
-
-// Errors are several, in the order of the file.
-type Errors []*Error
-
-func (e Errors) Error() string {
-	lines := make([]string, len(e))
-	for i, err := range e {
-		lines[i] = err.Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
 // maxFile is the largest file that is read, in bytes.
 const maxFile = 16 << 20
 
-// Parse reads a file, whose name is for errors, which are Errors.
+// Parse reads a file, whose name is for errors, which are a mistakes.List.
 func Parse(name string, text []byte) (*File, error) {
 	p := &parser{name: name, text: text, line: 1, column: 1}
 	if len(text) > maxFile {
@@ -127,7 +109,7 @@ type parser struct {
 	line, column int
 	next         token
 	out          File
-	errors       Errors
+	errors       mistakes.List
 }
 
 func (p *parser) here() contract.Position {
@@ -135,7 +117,7 @@ func (p *parser) here() contract.Position {
 }
 
 func (p *parser) wrong(at contract.Position, format string, args ...any) {
-	p.errors = append(p.errors, &Error{at, fmt.Sprintf(format, args...)})
+	p.errors.Add(at, format, args...)
 }
 
 // take returns the first n bytes of the text and goes on after them.

@@ -222,9 +222,7 @@ func (p *parser) check() {
 			}
 		}
 	}
-	slices.SortStableFunc(p.errors, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
-	})
+	p.errors.Sort()
 }
 
 func (p *parser) define(defined map[string]bool, what, name string, at contract.Position) {

@@ -11,6 +11,9 @@ import (
 type Summary struct {
 	Entries uint64 `json:"entries"`
 	Hash    string `json:"hash"` // of the last entry
+	// Vouched is the number of the entry with the hash that Verify was given, 0 without one: no
+	// entry up to it is missing.
+	Vouched uint64 `json:"vouched"`
 }
 
 // chain is the state after the last entry that was read.
@@ -30,17 +33,21 @@ func Verify(path, head string) (Summary, error) {
 		return Summary{}, err
 	}
 	defer f.Close()
-	found := head == ""
-	c, err := verifyEach(f, func(e Entry) { found = found || e.Hash == head })
+	var vouched uint64
+	c, err := verifyEach(f, func(e Entry) {
+		if head != "" && e.Hash == head {
+			vouched = e.Sequence
+		}
+	})
 	switch {
 	case err != nil:
 		return Summary{}, err
 	case c.rest > 0:
 		return Summary{}, fmt.Errorf("line %d is incomplete: the console removes it when it starts", c.sequence+1)
-	case !found:
+	case head != "" && vouched == 0:
 		return Summary{}, errors.New("no entry has the hash that was given: entries were removed, or all hashes were computed anew")
 	}
-	return Summary{c.sequence, c.hash}, nil
+	return Summary{c.sequence, c.hash, vouched}, nil
 }
 
 func verify(r io.Reader) (chain, error) { return verifyEach(r, func(Entry) {}) }

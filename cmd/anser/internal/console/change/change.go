@@ -128,6 +128,9 @@ func asProblem(err error) *respond.Error {
 	if errors.Is(err, registry.ErrConflict) {
 		return &respond.Error{Status: http.StatusConflict, Text: err.Error(), Advice: "others make changes at the same time: look at what is in force, and send your change again"}
 	}
+	if errors.Is(err, registry.ErrTooLarge) {
+		return &respond.Error{Status: http.StatusRequestEntityTooLarge, Text: err.Error(), Advice: "give a shorter reason, or fewer rules"}
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &respond.Error{Status: http.StatusGatewayTimeout, Text: "the registry has not answered in time", Advice: "look at the registries, and whether the change was made"}
 	}

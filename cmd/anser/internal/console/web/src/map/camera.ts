@@ -1,6 +1,6 @@
 // Moves and zooms a drawing by the transforms of its element and of one group, with the mouse, fingers and buttons.
 import { useCallback, useEffect, useRef } from "react";
-import type { Layout } from "./layout";
+import { type Layout, type Place, box } from "./layout";
 
 const margin = 28;
 const least = 0.12, largest = 3;
@@ -11,13 +11,30 @@ const farBelow = 0.7; // the scale from which on figures are not read easily
 // pixels high, as long as a box has room for them, in steps so that few scales draw the boxes anew. 0: figures can be read.
 export function nameSize(k: number): number {
 	if (k >= farBelow) return 0;
-	return Math.min(Math.ceil(12 / k / 4) * 4, 36);
+	return Math.min(Math.ceil(12 / k / 4) * 4, largestName);
+}
+
+const largestName = 36;
+const readable = 12 / largestName; // the scale below which names are less than 12 pixels high
+
+// fitted returns where a drawing is in a window of this size: all of it if whole is set, or if its names can be read then.
+// Otherwise it is as large as they need, and shows the node with the focus, or else the left end, where the first callers are.
+export function fitted(layout: Layout, size: { width: number; height: number }, whole: boolean, focus: string): { x: number; y: number; k: number } {
+	const all = Math.min((size.width - 2 * margin) / layout.width, (size.height - 2 * margin) / layout.height, 1.15);
+	if (whole || all >= readable) return { x: (size.width - layout.width * all) / 2, y: (size.height - layout.height * all) / 2, k: all };
+	const k = readable, middle = (p: Place) => size.height / 2 - (p.y + box.h / 2) * k;
+	const chosen = layout.places.get(focus);
+	if (chosen) return { x: size.width / 2 - (chosen.x + box.w / 2) * k, y: middle(chosen), k };
+	const first = [...layout.places.values()].filter((p) => p.x === 0);
+	const y = first.reduce((sum, p) => sum + p.y, 0) / Math.max(first.length, 1);
+	return { x: Math.max((size.width - layout.width * k) / 2, margin), y: middle({ x: 0, y }), k };
 }
 
 // useCamera tells with setSize how large names are: see nameSize.
-export function useCamera(layout: Layout, setSize: (size: number) => void) {
+export function useCamera(layout: Layout, focus: string, setSize: (size: number) => void) {
 	const frame = useRef<HTMLDivElement>(null), svg = useRef<SVGSVGElement>(null), world = useRef<SVGGElement>(null);
-	const at = useRef({ x: 0, y: 0, k: 1, moved: false });
+	const at = useRef({ x: 0, y: 0, k: 1, moved: false }), whole = useRef(false), chosen = useRef(focus);
+	chosen.current = focus;
 
 	// show moves the drawing as a layer, which the compositor does without painting it; a new scale paints it.
 	const show = useCallback(() => {
@@ -32,14 +49,18 @@ export function useCamera(layout: Layout, setSize: (size: number) => void) {
 	const fit = useCallback(() => {
 		const size = frame.current?.getBoundingClientRect();
 		if (!size?.width) return;
-		const k = Math.min((size.width - 2 * margin) / layout.width, (size.height - 2 * margin) / layout.height, 1.15);
-		at.current = { x: (size.width - layout.width * k) / 2, y: (size.height - layout.height * k) / 2, k, moved: false };
+		at.current = { ...fitted(layout, size, whole.current, chosen.current), moved: false };
 		show();
 	}, [layout, show]);
 
+	const fitWhole = useCallback(() => {
+		whole.current = true;
+		fit();
+	}, [fit]);
+
 	// zoomAt keeps a point of the window where it is.
 	const zoomAt = useCallback((factor: number, px: number, py: number) => {
-		const c = at.current, k = Math.min(Math.max(c.k * factor, least), largest);
+		const c = at.current, k = Math.min(Math.max(c.k * factor, Math.min(c.k, least)), largest);
 		at.current = { x: px - ((px - c.x) * k) / c.k, y: py - ((py - c.y) * k) / c.k, k, moved: true };
 		show();
 	}, [show]);
@@ -115,5 +136,5 @@ export function useCamera(layout: Layout, setSize: (size: number) => void) {
 		};
 	}, [fit, show, zoomAt]);
 
-	return { frame, svg, world, fit, zoom };
+	return { frame, svg, world, fitWhole, zoom };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Edge, Service } from "../api";
-import { nameSize } from "./camera";
+import { fitted, nameSize } from "./camera";
 import { graphOf, groupOf, shape } from "./graph";
 import { box, depths, place } from "./layout";
 
@@ -29,6 +29,27 @@ test("names are readable where figures are not, and fit their boxes", () => {
 	expect(nameSize(0.34) * 0.34).toBeGreaterThanOrEqual(12); // the demo on a telephone
 	for (const k of [0.12, 0.2, 0.3, 0.54]) expect(nameSize(k)).toBeLessThan(box.h);
 	expect(new Set(Array.from({ length: 44 }, (_, i) => nameSize(0.12 + i / 100))).size).toBeLessThan(6); // few scales draw anew
+});
+
+test("a map that is too large to read begins at its left end, or at the focus, and is whole on demand", () => {
+	const names = Array.from({ length: 100 }, (_, i) => "s" + i);
+	const layout = place(names, names.slice(1).map((n, i): [string, string] => ["s" + Math.floor(i / 6) * 3, n]), new Map());
+	const phone = { width: 366, height: 540 };
+	const sight = (at: { x: number; y: number; k: number }) => names.filter((n) => {
+		const p = layout.places.get(n) as { x: number; y: number }, x = at.x + p.x * at.k, y = at.y + p.y * at.k;
+		return x >= 0 && y >= 0 && x + box.w * at.k <= phone.width && y + box.h * at.k <= phone.height;
+	});
+	const whole = fitted(layout, phone, true, "");
+	expect(sight(whole)).toHaveLength(100);
+	expect(nameSize(whole.k) * whole.k).toBeLessThan(12);
+	for (const focus of ["", "s99"]) {
+		const at = fitted(layout, phone, false, focus);
+		expect(nameSize(at.k) * at.k).toBeGreaterThanOrEqual(12);
+		expect(sight(at)).toContain(focus || "s0");
+		expect(sight(at).length).toBeGreaterThan(3);
+	}
+	const few = place(["a", "b"], [["a", "b"]], new Map());
+	expect(fitted(few, phone, false, "b")).toEqual(fitted(few, phone, true, ""));
 });
 
 test("many services are grouped by name, and a group opens", () => {

@@ -21,7 +21,7 @@ export default function CallMap() {
 	const graph = useMemo(() => graphOf(services, edges, { group, open, filter, focus }), [services, edges, group, open, filter, focus]);
 	const layout = useLayout(graph);
 	const [size, setSize] = useState(0), far = size > 0;
-	const camera = useCamera(layout, setSize);
+	const camera = useCamera(layout, focus, setSize);
 	const texts = useTexts(graph);
 	const near = useMemo(() => {
 		if (!graph.nodes.some((n) => n.id === focus)) return null;
@@ -42,7 +42,7 @@ export default function CallMap() {
 				<span className="zoom">
 					<button type="button" onClick={() => camera.zoom(1.3)} aria-label={t.zoomIn} title={t.zoomIn}>+</button>
 					<button type="button" onClick={() => camera.zoom(1 / 1.3)} aria-label={t.zoomOut} title={t.zoomOut}>−</button>
-					<button type="button" onClick={camera.fit}>{t.fit}</button>
+					<button type="button" onClick={camera.fitWhole}>{t.fit}</button>
 				</span>
 			</div>
 			<div className={near ? "stage with" : "stage"}>
