@@ -308,6 +308,9 @@ func (rd *reader) continueFrom(before *reader, room sysconn.Room) {
 		rd.w = copy(rd.buf, unread)
 	}
 	rd.init(before.nc, room)
+	if rd.socket != nil {
+		rd.socket.Follow(before.socket)
+	}
 }
 
 // grow replaces the buffer of an idle connection by one for a load.

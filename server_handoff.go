@@ -187,9 +187,10 @@ func (c *serverConn) look(kept bool) observation {
 	return sawNothing
 }
 
-// nothingWaits reports whether the handler of the turn holds up nothing.
+// nothingWaits reports whether the handler of the turn holds up nothing, also not the end of the
+// connection.
 func (c *serverConn) nothingWaits(t readToken) bool {
-	if t.more() {
+	if t.more() || c.verdict.Load() != nil {
 		return false
 	}
 	c.mu.Lock()

@@ -95,4 +95,13 @@ func TestHandoffWhereSomethingWaits(t *testing.T) {
 		release <- struct{}{}
 		answer()
 	}
+	send("block")
+	<-runs
+	c := s.liveConns()[0]
+	c.look(true)
+	c.failWith(serverClosed)
+	if saw := c.look(true); saw != sawHandoff {
+		t.Fatalf("the check after the end of the connection saw %d, want %d", saw, sawHandoff)
+	}
+	release <- struct{}{}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -20,6 +21,8 @@ type Reader struct {
 	// State of a read.
 	n   int
 	err error
+
+	lost atomic.Uintptr // the syscall.Errno that Silent has taken from the socket, or 0
 }
 
 // NewReader returns a Reader into the room, or nil if the connection does not support it, for
@@ -34,6 +37,9 @@ func NewReader(nc net.Conn, to Room) *Reader {
 	return r
 }
 
+// Follow makes r read on after another Reader of the same connection.
+func (r *Reader) Follow(before *Reader) { r.lost.Store(before.lost.Load()) }
+
 // Read is like the Read of the connection, but puts the bytes into the room.
 func (r *Reader) Read() (n int, err error) {
 	if err := r.raw.Read(r.read); err != nil {
@@ -46,6 +52,9 @@ func (r *Reader) Read() (n int, err error) {
 	case r.err != nil:
 		return 0, os.NewSyscallError("read", r.err)
 	case r.n == 0:
+		if lost := syscall.Errno(r.lost.Load()); lost != 0 {
+			return 0, os.NewSyscallError("read", lost)
+		}
 		return 0, io.EOF
 	}
 	return r.n, nil
@@ -57,6 +66,9 @@ func (r *Reader) Silent() (silent bool) {
 	r.raw.Control(func(fd uintptr) {
 		var b [1]byte
 		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		if lost, ok := err.(syscall.Errno); ok && lost != syscall.EAGAIN {
+			r.lost.Store(uintptr(lost)) // Linux tells it once: a read finds the end now
+		}
 		silent = err == syscall.EAGAIN
 	})
 	return silent

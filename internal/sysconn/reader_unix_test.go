@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -86,5 +87,30 @@ func TestReader(t *testing.T) {
 	pipe, _ := net.Pipe()
 	if NewReader(pipe, new(place)) != nil {
 		t.Error("a Reader for a pipe")
+	}
+}
+
+// A Reader returns the error of a connection that the peer has reset, although Silent has asked the
+// socket first. The Reader that reads on after it does so, too.
+func TestSilentKeepsTheError(t *testing.T) {
+	for _, next := range []bool{false, true} {
+		out, in := connect(t, "tcp", "127.0.0.1:0")
+		r := NewReader(in, &place{size: 4, waits: make(chan struct{}, 1)})
+		out.(*net.TCPConn).SetLinger(0)
+		out.Close()
+		for r.Silent() {
+			time.Sleep(time.Millisecond)
+		}
+		if r.Silent() {
+			t.Error("silent after a reset")
+		}
+		if next {
+			before := r
+			r = NewReader(in, &place{size: 4})
+			r.Follow(before)
+		}
+		if n, err := r.Read(); n != 0 || !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("next %v: %d bytes, %v, want %v", next, n, err, syscall.ECONNRESET)
+		}
 	}
 }
