@@ -166,9 +166,9 @@ const (
 )
 
 // isLone reports whether a call of a method that workers run may run on the reader goroutine
-// nevertheless, as it holds up no other call of the connection, no call to the client, and no answer
-// that is not written yet. With a connection for each caller the switch to a worker would cost more
-// than the handler.
+// nevertheless, as it holds up no other call of the connection, no call to the client, and no
+// answer that is not written yet. With a connection for each caller the switch to a worker would
+// cost more than the handler.
 func (c *calleeHalf) isLone(s *reading, m *method) bool {
 	if s.lone < loneReads<<(loneDoublings*s.handoffs) || s.requests > 1 || s.r != s.w || len(s.out) > 0 || m.mode != runLearned || !m.placement.Short() {
 		return false

@@ -66,7 +66,7 @@ func (r *Reader) Silent() (silent bool) {
 	r.raw.Control(func(fd uintptr) {
 		var b [1]byte
 		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		if lost, ok := err.(syscall.Errno); ok && lost != syscall.EAGAIN {
+		if lost, ok := err.(syscall.Errno); ok && lost != syscall.EAGAIN && lost != syscall.EINTR {
 			r.lost.Store(uintptr(lost)) // Linux tells it once: a read finds the end now
 		}
 		silent = err == syscall.EAGAIN
