@@ -63,9 +63,9 @@ func (r *Reader) Read() (n int, err error) {
 // Silent reports whether a read would wait: nothing is unread, and the peer has not ended the
 // connection. It may be called during a Read.
 func (r *Reader) Silent() (silent bool) {
-	r.raw.Control(func(fd uintptr) {
+	r.raw.Control(func(fd uintptr) { // which does not block: package net has made it so
 		var b [1]byte
-		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
 		if lost, ok := err.(syscall.Errno); ok && lost != syscall.EAGAIN && lost != syscall.EINTR {
 			r.lost.Store(uintptr(lost)) // Linux tells it once: a read finds the end now
 		}
