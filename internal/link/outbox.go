@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser/internal/mono"
@@ -19,7 +18,7 @@ type Outbox struct {
 	stall  time.Duration
 	broken func() // called when a write has failed
 
-	began atomic.Int64 // mono.Time at which the write of a piece began that has not ended, or 0
+	began mono.Atomic // time at which the write of a piece began that has not ended, or 0
 
 	mu       sync.Mutex // guards the fields below
 	buf      *bytes.Buffer
@@ -101,7 +100,7 @@ func (o *Outbox) hasRoomLocked() bool { return o.buf == nil || o.buf.Len() <= hi
 // Waits returns how long the write of a piece has taken that has not ended, or 0.
 func (o *Outbox) Waits() time.Duration {
 	if began := o.began.Load(); began != 0 {
-		return mono.Since(mono.Time(began))
+		return mono.Since(began)
 	}
 	return 0
 }
@@ -229,12 +228,12 @@ func (o *Outbox) write(p []byte) (written int, err error) {
 	defer o.began.Store(0)
 	d, ok := o.w.(interface{ SetWriteDeadline(time.Time) error })
 	if !ok || o.stall <= 0 {
-		o.began.Store(int64(mono.Now()))
+		o.began.Store(mono.Now())
 		return o.w.Write(p)
 	}
 	for len(p) > 0 && err == nil {
 		var n int
-		o.began.Store(int64(mono.Now()))
+		o.began.Store(mono.Now())
 		d.SetWriteDeadline(time.Now().Add(o.stall))
 		n, err = o.w.Write(p[:min(len(p), pieces)])
 		p = p[n:]
