@@ -81,8 +81,10 @@ func TestHandoffWhereSomethingWaits(t *testing.T) {
 		others := len(test.send) - 1
 		if test.after {
 			send("quick")
-			for c.state.socket.Silent() {
-				time.Sleep(time.Millisecond)
+			for end := time.Now().Add(time.Minute); c.state.socket.Silent(); time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the later request has not arrived")
+				}
 			}
 			others++
 		}

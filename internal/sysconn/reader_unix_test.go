@@ -98,8 +98,10 @@ func TestSilentKeepsTheError(t *testing.T) {
 		r := NewReader(in, &place{size: 4, waits: make(chan struct{}, 1)})
 		out.(*net.TCPConn).SetLinger(0)
 		out.Close()
-		for r.Silent() {
-			time.Sleep(time.Millisecond)
+		for end := time.Now().Add(time.Minute); r.Silent(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the reset has not arrived")
+			}
 		}
 		if r.Silent() {
 			t.Error("silent after a reset")
