@@ -20,6 +20,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/auth"
 	"github.com/anser-rpc/anser/internal/authority"
+	"github.com/anser-rpc/anser/internal/test/rpcx/rpcxclient"
 	"github.com/anser-rpc/anser/protocols"
 )
 
@@ -341,7 +342,7 @@ func TestDrain(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			c := client.NewXClient("Arith", client.Failover, client.RoundRobin, d, client.DefaultOption)
+			c := rpcxclient.New("Arith", client.Failover, client.RoundRobin, d)
 			defer c.Close()
 			lists.Lock()
 			all = append(all, d)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/servers"
+	"github.com/anser-rpc/anser/internal/test/rpcx/rpcxclient"
 	"github.com/anser-rpc/anser/protocols"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/consul"
@@ -293,7 +294,7 @@ func TestMove(t *testing.T) {
 			stop := make(chan struct{})
 			var clients sync.WaitGroup
 			var byStock, byAnser atomic.Int64
-			x := client.NewXClient("Arith", client.Failover, client.RoundRobin, p.discovery(t), client.DefaultOption)
+			x := rpcxclient.New("Arith", client.Failover, client.RoundRobin, p.discovery(t))
 			defer x.Close()
 			c := must[*anser.Client](t)(anser.Dial(p.target, p.scheme, protocols.RPCX()))
 			defer c.Close()
