@@ -2,6 +2,7 @@ package anser_test
 
 import (
 	"context"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -191,6 +192,7 @@ func TestBlockingHandlersUseWorkers(t *testing.T) {
 // The server learns which methods delay the calls behind them repeatedly, however rarely that
 // happens: after a few handoffs the method runs on workers, where no call waits behind it.
 func TestRareBlockingIsLearned(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // waits while it marks would prove nothing
 	for name, test := range map[string]struct {
 		every  int // one in this many calls is special
 		method func(c func() *anser.Client) handler

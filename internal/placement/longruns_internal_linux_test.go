@@ -33,7 +33,7 @@ func TestBurningIsProven(t *testing.T) {
 			r := l.begin(now, 1)
 			test.run()
 			var proven int64
-			if r.proven(5 * time.Millisecond) {
+			if r.proven(5*time.Millisecond, false) {
 				proven = r.Weight
 			}
 			// There are more preemptions each time than could explain any long run.

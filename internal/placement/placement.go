@@ -77,12 +77,13 @@ func (l *Learner) End(r *Run, now mono.Time, calls func() int64, handedOff bool)
 	if took < longRun {
 		return
 	}
+	marked := process.marked(took)
 	var long, proven int64
-	if !handedOff {
-		long = r.Weight
-	}
-	if r.proven(took) {
+	if r.proven(took, marked) {
 		proven = r.Weight
+	}
+	if !handedOff && (!marked || proven > 0) {
+		long = r.Weight
 	}
 	l.noteLong(now, calls(), average, long, proven)
 }
@@ -104,7 +105,9 @@ func (l *Learner) Note(took time.Duration) {
 // most of them. One goroutine at a time may call it.
 func (l *Learner) Handoff(now mono.Time, calls int64, kept bool) {
 	l.countHandoff(now, calls, kept)
-	l.noteLong(now, calls, l.average.Load(), 1, 0)
+	if !process.marked(longRun) {
+		l.noteLong(now, calls, l.average.Load(), 1, 0)
+	}
 }
 
 func (l *Learner) countHandoff(now mono.Time, calls int64, kept bool) {
