@@ -8,7 +8,8 @@ import (
 )
 
 // collector knows when the garbage collector has marked. While it does, a goroutine that allocates
-// may be made to mark, too, or to wait, whatever its handler does.
+// may be made to mark, too, or to wait, whatever its handler does: a long run proves nothing then.
+// See docs/decisions/0085.
 type collector struct {
 	mu      sync.Mutex // guards the fields below
 	samples []metrics.Sample

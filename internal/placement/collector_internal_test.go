@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"testing"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // tree keeps a collector busy for a while.
@@ -74,6 +76,45 @@ func TestCollectorPausesAgain(t *testing.T) {
 	if !c.marksLocked() || c.extra != known-1 {
 		t.Errorf("%d more pauses are known, want %d", c.extra, known-1)
 	}
+}
+
+// Long runs and handoffs do not move a method while the collector marks; otherwise they do.
+func TestCollectorExcusesRuns(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.GC()
+	time.Sleep(2 * longRun) // until the end of the cycle is longer ago than the runs below take
+	known := process.openLocked()
+	defer func() { process.extra = 0 }()
+	for _, test := range []struct {
+		name  string
+		marks bool
+		runs  func(l *Learner, now mono.Time, calls int64)
+	}{
+		{"long runs", true, endLong},
+		{"long runs", false, endLong},
+		{"handoffs", true, func(l *Learner, now mono.Time, calls int64) { l.Handoff(now, calls, true) }},
+		{"handoffs", false, func(l *Learner, now mono.Time, calls int64) { l.Handoff(now, calls, true) }},
+	} {
+		if process.extra = known; test.marks {
+			process.extra--
+		}
+		var l Learner
+		now, moved := mono.Time(time.Hour), false
+		for calls := int64(1000); calls <= 5000; calls += 1000 {
+			now = now.Add(spell)
+			test.runs(&l, now, calls)
+			moved = moved || !l.Inline(now)
+		}
+		if moved == test.marks {
+			t.Errorf("%s while the collector marks (%v): the method moves: %v", test.name, test.marks, moved)
+		}
+	}
+}
+
+// endLong ends a run that took just long enough.
+func endLong(l *Learner, now mono.Time, calls int64) {
+	r := l.Begin(now.Add(-longRun), 1)
+	l.End(&r, now, func() int64 { return calls }, false)
 }
 
 func BenchmarkCollectorMarked(b *testing.B) {

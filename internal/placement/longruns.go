@@ -95,33 +95,32 @@ func (l *longRuns) begin(now mono.Time, weight int64) Run {
 }
 
 // proven reports whether the run, which has taken that long, was long because of what the handler
-// did. marked says that the garbage collector has marked meanwhile. It must be called on the
-// goroutine of the run.
-func (r *Run) proven(took time.Duration, marked bool) bool {
+// did. It must be called on the goroutine of the run.
+func (r *Run) proven(took time.Duration) bool {
 	if r.thread.ID == 0 || took < longRun {
 		return false
 	}
 	end := sysusage.CurrentThread()
-	return proves(&r.thread, &end, took, marked)
+	return proves(&r.thread, &end, took)
 }
 
 // proves reports whether a run between the reads began and end was long because of what the handler
 // did: it used the processor, or it waited. A run that the operating system interrupted proves
-// nothing, nor does a wait while the garbage collector marked.
-func proves(began, end *sysusage.Thread, took time.Duration, marked bool) bool {
+// nothing.
+func proves(began, end *sysusage.Thread, took time.Duration) bool {
 	switch {
 	case began.ID == 0 || took < longRun:
 		return false
 	case began.ID != end.ID:
 		// A goroutine changes its thread when it waits. It also does when its thread was
 		// interrupted for so long that the Go runtime takes the goroutine away afterwards.
-		return took < forcedStop && !marked
+		return took < forcedStop
 	case end.CPU-began.CPU >= int64(longRun):
 		return true
 	}
 	// A thread that neither waited nor was preempted may have lost its time to another virtual
 	// machine.
-	return end.Preempted == began.Preempted && end.Waited != began.Waited && !marked
+	return end.Preempted == began.Preempted && end.Waited != began.Waited
 }
 
 // note takes a long run into account, and returns for how long the method must run on workers.

@@ -33,7 +33,7 @@ func TestBurningIsProven(t *testing.T) {
 			r := l.begin(now, 1)
 			test.run()
 			var proven int64
-			if r.proven(5*time.Millisecond, false) {
+			if r.proven(5 * time.Millisecond) {
 				proven = r.Weight
 			}
 			// There are more preemptions each time than could explain any long run.

@@ -118,24 +118,20 @@ func TestProofs(t *testing.T) {
 	for name, test := range map[string]struct {
 		began, end sysusage.Thread
 		d          int64
-		marked     bool
 		want       bool
 	}{
-		"burns":                                 {began, sysusage.Thread{ID: 7, CPU: 105 * ms, Preempted: 10, Waited: 20}, 5 * ms, false, true},
-		"burns, often preempted":                {began, sysusage.Thread{ID: 7, CPU: 105 * ms, Preempted: 90, Waited: 20}, 90 * ms, false, true},
-		"short, preempted":                      {began, sysusage.Thread{ID: 7, CPU: 100*ms + 10_000, Preempted: 11, Waited: 20}, 8 * ms, false, false},
-		"short, its machine did not run":        {began, sysusage.Thread{ID: 7, CPU: 100*ms + 10_000, Preempted: 10, Waited: 20}, 8 * ms, false, false},
-		"waits in a system call":                {began, sysusage.Thread{ID: 7, CPU: 100*ms + 10_000, Preempted: 10, Waited: 21}, 8 * ms, false, true},
-		"waits for another goroutine":           {began, sysusage.Thread{ID: 9, CPU: 3 * ms, Preempted: 10, Waited: 21}, 8 * ms, false, true},
-		"burns while the collector marks":       {began, sysusage.Thread{ID: 7, CPU: 105 * ms, Preempted: 10, Waited: 20}, 5 * ms, true, true},
-		"marks, or waits in a system call":      {began, sysusage.Thread{ID: 7, CPU: 100*ms + 10_000, Preempted: 10, Waited: 21}, 8 * ms, true, false},
-		"marks, or waits for another goroutine": {began, sysusage.Thread{ID: 9, CPU: 3 * ms, Preempted: 10, Waited: 21}, 8 * ms, true, false},
-		"was taken off its thread":              {began, sysusage.Thread{ID: 9, CPU: 3 * ms, Preempted: 10, Waited: 21}, 12 * ms, false, false},
-		"is short":                              {began, sysusage.Thread{ID: 9, CPU: 3 * ms, Preempted: 10, Waited: 21}, ms / 2, false, false},
-		"not known when it began":               {sysusage.Thread{}, sysusage.Thread{ID: 7, CPU: 105 * ms, Preempted: 10, Waited: 20}, 5 * ms, false, false},
-		"not known at all":                      {sysusage.Thread{}, sysusage.Thread{}, 5 * ms, false, false},
+		"burns":                          {began, sysusage.Thread{ID: 7, CPU: 105 * ms, Preempted: 10, Waited: 20}, 5 * ms, true},
+		"burns, often preempted":         {began, sysusage.Thread{ID: 7, CPU: 105 * ms, Preempted: 90, Waited: 20}, 90 * ms, true},
+		"short, preempted":               {began, sysusage.Thread{ID: 7, CPU: 100*ms + 10_000, Preempted: 11, Waited: 20}, 8 * ms, false},
+		"short, its machine did not run": {began, sysusage.Thread{ID: 7, CPU: 100*ms + 10_000, Preempted: 10, Waited: 20}, 8 * ms, false},
+		"waits in a system call":         {began, sysusage.Thread{ID: 7, CPU: 100*ms + 10_000, Preempted: 10, Waited: 21}, 8 * ms, true},
+		"waits for another goroutine":    {began, sysusage.Thread{ID: 9, CPU: 3 * ms, Preempted: 10, Waited: 21}, 8 * ms, true},
+		"was taken off its thread":       {began, sysusage.Thread{ID: 9, CPU: 3 * ms, Preempted: 10, Waited: 21}, 12 * ms, false},
+		"is short":                       {began, sysusage.Thread{ID: 9, CPU: 3 * ms, Preempted: 10, Waited: 21}, ms / 2, false},
+		"not known when it began":        {sysusage.Thread{}, sysusage.Thread{ID: 7, CPU: 105 * ms, Preempted: 10, Waited: 20}, 5 * ms, false},
+		"not known at all":               {sysusage.Thread{}, sysusage.Thread{}, 5 * ms, false},
 	} {
-		if got := proves(&test.began, &test.end, time.Duration(test.d), test.marked); got != test.want {
+		if got := proves(&test.began, &test.end, time.Duration(test.d)); got != test.want {
 			t.Errorf("%s: proven %v, want %v", name, got, test.want)
 		}
 	}

@@ -77,13 +77,15 @@ func (l *Learner) End(r *Run, now mono.Time, calls func() int64, handedOff bool)
 	if took < longRun {
 		return
 	}
-	marked := process.marked(took)
 	var long, proven int64
-	if r.proven(took, marked) {
+	if !handedOff {
+		long = r.Weight
+	}
+	if r.proven(took) {
 		proven = r.Weight
 	}
-	if !handedOff && (!marked || proven > 0) {
-		long = r.Weight
+	if process.marked(took) {
+		return
 	}
 	l.noteLong(now, calls(), average, long, proven)
 }
@@ -101,11 +103,12 @@ func (l *Learner) Note(took time.Duration) {
 // Handoff counts a handler that blocked the reading of its connection, which another goroutine now
 // does. calls is how often the method was called so far. After a few handoffs the method is kept
 // off the reader goroutines, twice as long as the last time unless it was well for long in between.
-// Where the process did not keep its processors, fast handlers look as if they blocked, but not
-// most of them. One goroutine at a time may call it.
+// Where the process did not keep its processors, or the garbage collector marks, fast handlers look
+// as if they blocked, but not most of them. One goroutine at a time may call it.
 func (l *Learner) Handoff(now mono.Time, calls int64, kept bool) {
-	l.countHandoff(now, calls, kept)
-	if !process.marked(longRun) {
+	marked := process.marked(longRun)
+	l.countHandoff(now, calls, kept && !marked)
+	if !marked {
 		l.noteLong(now, calls, l.average.Load(), 1, 0)
 	}
 }
