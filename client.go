@@ -278,7 +278,7 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 	k.began = mono.Now()
 	k.traced = o.traced
 	k.lends = !o.special()
-	if x.observe != unobserved || x.by != nil {
+	if x.mayFollow(c.o.observers) {
 		ctx = c.observe(ctx, x, k, name)
 	}
 	codec, fault := c.encode(ctx, k, m, in, out, o)

@@ -85,7 +85,12 @@ func (c *Client) observeEnd(f *followedCall, err error) {
 
 // recoverObserver is deferred around observers of whole calls, which must not change their result.
 func (c *Client) recoverObserver(method string) {
-	if p := recover(); p != nil {
+	c.observerPanicked(recover(), method)
+}
+
+// observerPanicked reports what recover has returned, unless it is nil.
+func (c *Client) observerPanicked(p any, method string) {
+	if p != nil {
 		c.o.log.Error("an observer of a call panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}
 }
@@ -106,8 +111,14 @@ type noticing uint8
 const (
 	unobserved noticing = iota
 	measured            // it is measured at its end, unless it is followed
-	observed            // it is followed, or was measured
+	observed            // it is followed
 )
+
+// mayFollow reports whether observe has something to do for a call: it is followed, or the observer
+// of traces may want it to be, or an interceptor learns of it.
+func (x *callState) mayFollow(w *observers) bool {
+	return x.by != nil || x.followed != nil || x.observe == measured && w.trace != nil
+}
 
 // observe prepares k for the observers, and returns the context with which the call goes on. If the
 // call is not followed, and the observer of traces wants it to be, that begins here.
@@ -117,10 +128,7 @@ func (c *Client) observe(ctx context.Context, x *callState, k *call, name string
 	switch {
 	case x.followed != nil:
 		k.began = x.followed.began
-	case x.observe == measured:
-		if c.o.observers.trace == nil {
-			break
-		}
+	case x.observe == measured && c.o.observers.trace != nil:
 		if !c.chooseTrace(ctx, CallKind{Method: name, Target: c.observed}, &k.chosen) {
 			k.traced, k.sampled = &k.chosen, k.chosen.choice.Own.Flags&1 != 0
 			break
@@ -179,8 +187,13 @@ func (c *Client) lateRecord(k *call, name string) *followedCall {
 //
 //go:noinline
 func (c *Client) measure(ctx context.Context, x *callState) {
-	x.observe = observed
-	defer c.recoverObserver(x.m.name)
+	x.observe = unobserved // nothing is left to tell at the end
+	returned := false
+	defer func() {
+		if !returned {
+			c.observerPanicked(recover(), x.m.name)
+		}
+	}()
 	took := mono.Since(x.k.opening())
 	sampled := c.o.observers.trace != nil && x.k.sampled
 	for i := range x.m.measures {
@@ -189,6 +202,7 @@ func (c *Client) measure(ctx context.Context, x *callState) {
 			c.tellMeasured(ctx, x, m, took)
 		}
 	}
+	returned = true
 }
 
 //go:noinline

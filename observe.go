@@ -247,6 +247,7 @@ type observers struct {
 	conns    bool                                                  // one of them may refuse connections
 	attempts bool                                                  // one of them learns of connections, or of failures to make one
 	trace    func(ctx context.Context, k CallKind, t *TraceChoice) // or nil
+	measures bool                                                  // they measure calls, and follow none but those that are not ordinary
 }
 
 // newObservers returns the observers of old and more, or nil if there are none.
@@ -267,6 +268,7 @@ func newObservers(old *observers, more []Observer) *observers {
 	w.follows = slices.ContainsFunc(w.list, func(o Observer) bool {
 		return o.Measure == nil && (o.CallBegan != nil || o.CallEnded != nil)
 	})
+	w.measures = w.calls && !w.follows && !w.messages && w.trace == nil
 	return w
 }
 

@@ -21,13 +21,13 @@ import (
 // run has the times that are known, for observers, and gets the end. On a worker, the reply goes to
 // the buffer of its job.
 func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte, run *execution) (result []byte) {
-	if s.o.observers != nil {
+	if s.mayFollow(ctx, run.size(payload)) {
 		if x := s.follow(ctx, run.size(payload), run); x != nil {
 			return s.executeObserved(x, ctx, cd, payload, out, run)
 		}
-		if ctx.method.measures != nil && run.began == 0 {
-			run.began = mono.Now()
-		}
+	}
+	if ctx.method.measures != nil && run.began == 0 {
+		run.began = mono.Now()
 	}
 	run.phase = panicDecode
 	defer func() {

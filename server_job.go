@@ -305,9 +305,11 @@ func (c *calleeHalf) requestOf(j *job) (request any, ok bool) {
 		if !j.decoded {
 			j.size = len(j.payload)
 		}
-		if x := s.follow(ctx, j.size, &j.run); x != nil {
-			j.out = s.executeObserved(x, ctx, j.codec, j.payload, nil, &j.run)
-			return nil, false
+		if s.mayFollow(ctx, j.size) {
+			if x := s.follow(ctx, j.size, &j.run); x != nil {
+				j.out = s.executeObserved(x, ctx, j.codec, j.payload, nil, &j.run)
+				return nil, false
+			}
 		}
 	}
 	request, fault := s.decodeRequest(ctx, j.codec, j.payload, &j.run)

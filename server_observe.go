@@ -66,6 +66,13 @@ type observedCall struct {
 
 var observedCalls = sync.Pool{New: func() any { return new(observedCall) }}
 
+// mayFollow reports whether observers may follow a call, which follow decides. size is that of the
+// request.
+func (s *Server) mayFollow(ctx *callContext, size int) bool {
+	w := s.o.observers
+	return w != nil && (!w.measures || size > timedCoding || ctx.oneway || ctx.extras != nil || ctx.method.largeReply.Load())
+}
+
 // follow returns a record for a call that observers follow, or nil for one that is measured or that
 // they do not learn of. size is that of the request.
 //
@@ -109,7 +116,12 @@ func (c *callContext) kind() CallKind {
 //go:noinline
 func (s *Server) measure(ctx *callContext, t *execution, request, answer int) {
 	t.measured = false
-	defer s.recoverObserver(ctx.method.name, "an observer panicked at the end of a call")
+	returned := false
+	defer func() {
+		if !returned {
+			s.observerPanicked(recover(), ctx.method.name, "an observer panicked at the end of a call")
+		}
+	}()
 	t.ended = mono.Now()
 	reply := 0
 	if t.fault == nil {
@@ -127,6 +139,7 @@ func (s *Server) measure(ctx *callContext, t *execution, request, answer int) {
 			s.tellMeasured(ctx, m, &c, t.arrived)
 		}
 	}
+	returned = true
 }
 
 //go:noinline
@@ -212,7 +225,12 @@ func (s *Server) tellEnd(x *observedCall) {
 
 // recoverObserver is deferred around observers that must not change the result of a call.
 func (s *Server) recoverObserver(method, text string) {
-	if p := recover(); p != nil {
+	s.observerPanicked(recover(), method, text)
+}
+
+// observerPanicked reports what recover has returned, unless it is nil.
+func (s *Server) observerPanicked(p any, method, text string) {
+	if p != nil {
 		s.stats.panics.Add(1)
 		s.log.Error(text, "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}

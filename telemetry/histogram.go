@@ -18,13 +18,34 @@ const (
 	buckets    = lastIndex - firstIndex + 1
 )
 
-// bounds are the lower bounds of the buckets of an octave, as the mantissas of numbers from 1 to 2.
-var bounds = func() (b [perOctave]uint64) {
-	for i := range b {
-		b[i] = math.Float64bits(math.Exp2(float64(i)/perOctave)) & (1<<52 - 1)
+// cells divide an octave into equal parts that are so small that each has at most one lower bound of
+// a bucket.
+var cells = func() (all [cellsPerOctave]cell) {
+	bound := func(i int) uint64 { // the mantissa of a number from 1 to 2
+		return math.Float64bits(math.Exp2(float64(i)/perOctave)) & mantissaMask
 	}
-	return b
+	i := 0
+	for at := range all {
+		all[at] = cell{bound: mantissaMask, below: i}
+		if i < perOctave && int(bound(i)>>(mantissaBits-cellBits)) == at {
+			all[at].bound = bound(i)
+			i++
+		}
+	}
+	return all
 }()
+
+const (
+	cellBits       = 4
+	cellsPerOctave = 1 << cellBits
+	mantissaBits   = 52
+	mantissaMask   = 1<<mantissaBits - 1
+)
+
+type cell struct {
+	bound uint64 // the mantissa of the bound in the cell; mantissaMask: it has none
+	below int    // number of bounds in the cells before
+}
 
 // indexOf returns the index of the bucket of a duration: 2^(i/8) s < d <= 2^((i+1)/8) s.
 func indexOf(d time.Duration) int {
@@ -32,17 +53,10 @@ func indexOf(d time.Duration) int {
 		return firstIndex
 	}
 	bits := math.Float64bits(float64(d) * 1e-9)
-	mantissa := bits & (1<<52 - 1)
-	i := (int(bits>>52)-1023)*perOctave + int(mantissa>>(52-Scale)) // linear within the octave
-	sub := i & (perOctave - 1)
-	if i -= sub; mantissa <= bounds[sub] { // the bounds lie below the linear ones, so sub is too small if at all
-		sub--
-	} else {
-		for sub+1 < perOctave && mantissa > bounds[sub+1] {
-			sub++
-		}
-	}
-	return min(max(i+sub, firstIndex), lastIndex)
+	mantissa := bits & mantissaMask
+	c := &cells[mantissa>>(mantissaBits-cellBits)]
+	above := int((c.bound - mantissa) >> 63) // 1 if the mantissa is above the bound; without a branch
+	return min(max((int(bits>>mantissaBits)-1023)*perOctave+c.below+above-1, firstIndex), lastIndex)
 }
 
 // Histogram is a snapshot of a distribution of durations.

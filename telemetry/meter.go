@@ -72,13 +72,13 @@ const maxTargets = 1000
 // with its option reports the mistake.
 type Meter struct {
 	maxMethods int
-	slowAfter  time.Duration
 	messages   bool
+	slowAfter  time.Duration
+	taps       atomic.Pointer[[]*Tap]
+	tapping    sync.Mutex // held to change taps
 
 	failures, slow ring
 	traced         traces
-	taps           atomic.Pointer[[]*Tap]
-	tapping        sync.Mutex // held to change taps
 
 	server side
 	mu     sync.Mutex // guards the fields below
@@ -117,7 +117,7 @@ func (m *Meter) Observer() anser.Observer {
 		return anser.Observer{} // an error of anser.Observe
 	}
 	return anser.Observer{
-		Measure:   m.measure,
+		Measure:   func(k anser.CallKind) func(context.Context, anser.Measurement) bool { return m.measure(k) },
 		CallEnded: m.ended,
 		Made:      func(side any) { m.change(func() { m.sides[side] = struct{}{} }) },
 		Ended:     func(side any) { m.change(func() { delete(m.sides, side) }) },
@@ -245,7 +245,10 @@ func (s *side) each(f func(m *method)) {
 	}
 }
 
-// measure returns what counts the calls of a method. A method is known from its first call on.
+// measure returns what counts the calls of a method. A method is known from its first call on. In a
+// copy of the function, as in that of a method value, the compiler would inline nothing.
+//
+//go:noinline
 func (m *Meter) measure(k anser.CallKind) func(context.Context, anser.Measurement) bool {
 	var known atomic.Pointer[method]
 	return func(ctx context.Context, c anser.Measurement) bool {

@@ -10,12 +10,13 @@ import (
 	"github.com/anser-rpc/anser/internal/striped"
 )
 
-// method has what was measured of a method.
+// method has what was measured of a method. A call needs the first two fields, which are in one
+// cache line.
 type method struct {
-	name      string
 	parts     []part // a power of 2
-	exemplars [maxCodes]atomic.Pointer[Exemplar]
 	slowest   slowest
+	name      string
+	exemplars [maxCodes]atomic.Pointer[Exemplar]
 }
 
 // maxCodes is the number of codes that are distinguished; all others count as the last.
@@ -54,9 +55,8 @@ func newMethod(name string) *method {
 // placeOf returns where numbers of a code are.
 func placeOf(code anser.Code) int { return min(int(code), maxCodes-1) }
 
-// lock returns a part that the caller has locked.
-func (m *method) lock() *part {
-	at := int(striped.Place())
+// lock returns the part of a place, or another one, which the caller has locked.
+func (m *method) lock(at int) *part {
 	if p := &m.parts[at&(len(m.parts)-1)]; p.mu.TryLock() {
 		return p
 	}
@@ -99,8 +99,13 @@ func where(server, isRefused bool) place {
 // count counts a call, and reports whether it is one of a sample: of a bucket, the first three are,
 // and every 64th. handle is the time of its handler.
 func (m *method) count(code anser.Code, at place, c *anser.Measurement, handle time.Duration) (sampled bool) {
-	p := m.lock()
-	n := p.record(code, c.Duration)
+	bucket := indexOf(c.Duration) - firstIndex
+	p := m.lock(int(striped.Place()))
+	t := &p.ok
+	if code != anser.OK || t.counts == nil {
+		t = p.timesOf(placeOf(code))
+	}
+	n := t.note(c.Duration, bucket)
 	if c.Attempt > 0 {
 		p.retried++
 	}
@@ -117,26 +122,29 @@ func (m *method) count(code anser.Code, at place, c *anser.Measurement, handle t
 	return n < 4 || n&63 == 0
 }
 
-// record counts a duration, and returns how many the part has in its bucket.
-func (p *part) record(code anser.Code, d time.Duration) uint64 {
-	t := &p.ok
-	if code != anser.OK {
-		t = p.failedWith(placeOf(code))
-	}
-	if t.counts == nil {
-		t.counts = new([buckets]uint64)
-	}
+// note counts a duration, and returns how many are in its bucket. There is room for it.
+func (t *times) note(d time.Duration, bucket int) uint64 {
 	t.sum += max(d, 0)
-	n := &t.counts[indexOf(d)-firstIndex]
+	n := &t.counts[bucket]
 	*n++
 	return *n
 }
 
-func (p *part) failedWith(at int) *times {
-	if at >= len(p.failed) {
-		p.failed = slices.Concat(p.failed, make([]times, at+1-len(p.failed)))
+// timesOf returns the durations of calls with the code of a place, with room for them.
+//
+//go:noinline
+func (p *part) timesOf(at int) *times {
+	t := &p.ok
+	if at != placeOf(anser.OK) {
+		if at >= len(p.failed) {
+			p.failed = slices.Concat(p.failed, make([]times, at+1-len(p.failed)))
+		}
+		t = &p.failed[at]
 	}
-	return &p.failed[at]
+	if t.counts == nil {
+		t.counts = new([buckets]uint64)
+	}
+	return t
 }
 
 // countRest counts what only calls have that were followed and ran on a server.
@@ -144,7 +152,7 @@ func (m *method) countRest(c *anser.CallInfo) {
 	if !c.Replayed && c.Decode == 0 && c.Encode == 0 {
 		return
 	}
-	p := m.lock()
+	p := m.lock(int(striped.Place()))
 	defer p.mu.Unlock()
 	if c.Replayed {
 		p.replayed++
