@@ -106,7 +106,7 @@ func TestCollectorCountsPausesAgain(t *testing.T) {
 func TestCollectorExcusesRuns(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	runtime.GC()
-	time.Sleep(2 * longRun) // until the end of the cycle is longer ago than the runs below take
+	time.Sleep(2 * excused) // until the end of the cycle is longer ago than it excuses runs
 	setExtra := func(less int64) {
 		process.mu.Lock()
 		defer process.mu.Unlock()
@@ -118,8 +118,10 @@ func TestCollectorExcusesRuns(t *testing.T) {
 		marks bool
 		runs  func(l *Learner, now mono.Time, calls int64)
 	}{
-		{"long runs", true, endLong},
-		{"long runs", false, endLong},
+		{"long runs", true, endAfter(longRun)},
+		{"long runs", false, endAfter(longRun)},
+		{"runs that began before it marked", true, endAfter(time.Minute)},
+		{"runs that began before it marked", false, endAfter(time.Minute)},
 		{"handoffs", true, func(l *Learner, now mono.Time, calls int64) { l.Handoff(now, calls, true) }},
 		{"handoffs", false, func(l *Learner, now mono.Time, calls int64) { l.Handoff(now, calls, true) }},
 	} {
@@ -139,10 +141,12 @@ func TestCollectorExcusesRuns(t *testing.T) {
 	}
 }
 
-// endLong ends a run that took just long enough.
-func endLong(l *Learner, now mono.Time, calls int64) {
-	r := l.Begin(now.Add(-longRun), 1)
-	l.End(&r, now, func() int64 { return calls }, false)
+// endAfter ends a run that took that long.
+func endAfter(took time.Duration) func(l *Learner, now mono.Time, calls int64) {
+	return func(l *Learner, now mono.Time, calls int64) {
+		r := l.Begin(now.Add(-took), 1)
+		l.End(&r, now, func() int64 { return calls }, false)
+	}
 }
 
 func BenchmarkCollectorMarked(b *testing.B) {
