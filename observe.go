@@ -247,7 +247,7 @@ type observers struct {
 	conns    bool                                                  // one of them may refuse connections
 	attempts bool                                                  // one of them learns of connections, or of failures to make one
 	trace    func(ctx context.Context, k CallKind, t *TraceChoice) // or nil
-	measures bool                                                  // they measure calls, and follow none but those that are not ordinary
+	measures bool                                                  // they measure calls, and follow only calls that are not ordinary
 }
 
 // newObservers returns the observers of old and more, or nil if there are none.
