@@ -18,8 +18,8 @@ const (
 	buckets    = lastIndex - firstIndex + 1
 )
 
-// cells divide an octave into equal parts that are so small that each has at most one lower bound of
-// a bucket.
+// cells divide an octave into equal parts that are so small that each has at most one lower bound
+// of a bucket.
 var cells = func() (all [cellsPerOctave]cell) {
 	bound := func(i int) uint64 { // the mantissa of a number from 1 to 2
 		return math.Float64bits(math.Exp2(float64(i)/perOctave)) & mantissaMask

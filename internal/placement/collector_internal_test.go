@@ -23,7 +23,8 @@ func grow(depth int) *tree {
 func TestCollectorMarked(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	runtime.GC()
-	c := collector{samples: process.samples, extra: process.openLocked()}
+	c := newCollector()
+	c.extra = c.openLocked()
 	if c.marked(0) {
 		t.Error("it marks although it is off")
 	}
@@ -45,7 +46,7 @@ func TestCollectorMarked(t *testing.T) {
 		}
 	}()
 	for end := time.Now().Add(time.Minute); ; {
-		if c.mu.Lock(); c.marksLocked() {
+		if c.mu.Lock(); c.marksLocked() > 0 {
 			c.mu.Unlock()
 			break
 		}
@@ -67,14 +68,37 @@ func TestCollectorMarked(t *testing.T) {
 func TestCollectorPausesAgain(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	runtime.GC()
-	known := process.openLocked()
-	c := collector{samples: process.samples, extra: known - 1} // there was one more pause
-	if !c.marksLocked() {
-		t.Error("it does not seem to mark: that is only known once it does")
+	c := newCollector()
+	known := c.openLocked()
+	c.extra = known - 1 // there was one more pause
+	if c.marksLocked() <= 0 {
+		t.Error("it does not seem to mark: the next cycles will show that")
 	}
 	c.extra = known - 2 // and now it marks
-	if !c.marksLocked() || c.extra != known-1 {
+	if c.marksLocked() <= 0 || c.extra != known-1 {
 		t.Errorf("%d more pauses are known, want %d", c.extra, known-1)
+	}
+}
+
+// The number of pauses beyond two in each cycle is found after some cycles, whatever was taken for
+// it.
+func TestCollectorCountsPausesAgain(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	for _, wrong := range []int64{-1, 1} {
+		c := newCollector()
+		c.extra = c.openLocked() + wrong
+		for end := time.Now().Add(time.Minute); wrong != 0; {
+			if c.marked(0); time.Now().After(end) {
+				t.Fatalf("it is wrong by %d after a minute", wrong)
+			}
+			runtime.GC()
+			c.mu.Lock()
+			wrong = c.extra - c.openLocked()
+			c.mu.Unlock()
+		}
+		if c.marked(0) {
+			t.Error("it marks although it is off")
+		}
 	}
 }
 
@@ -82,21 +106,27 @@ func TestCollectorPausesAgain(t *testing.T) {
 func TestCollectorExcusesRuns(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	runtime.GC()
-	time.Sleep(2 * longRun) // until the end of the cycle is longer ago than the runs below take
-	known := process.openLocked()
-	defer func() { process.extra = 0 }()
+	time.Sleep(2 * excused) // until the end of the cycle is longer ago than it excuses runs
+	setExtra := func(less int64) {
+		process.mu.Lock()
+		defer process.mu.Unlock()
+		process.extra = process.openLocked() - less
+	}
+	defer setExtra(0)
 	for _, test := range []struct {
 		name  string
 		marks bool
 		runs  func(l *Learner, now mono.Time, calls int64)
 	}{
-		{"long runs", true, endLong},
-		{"long runs", false, endLong},
+		{"long runs", true, endAfter(longRun)},
+		{"long runs", false, endAfter(longRun)},
+		{"runs that began before it marked", true, endAfter(time.Minute)},
+		{"runs that began before it marked", false, endAfter(time.Minute)},
 		{"handoffs", true, func(l *Learner, now mono.Time, calls int64) { l.Handoff(now, calls, true) }},
 		{"handoffs", false, func(l *Learner, now mono.Time, calls int64) { l.Handoff(now, calls, true) }},
 	} {
-		if process.extra = known; test.marks {
-			process.extra--
+		if setExtra(0); test.marks {
+			setExtra(1)
 		}
 		var l Learner
 		now, moved := mono.Time(time.Hour), false
@@ -111,10 +141,12 @@ func TestCollectorExcusesRuns(t *testing.T) {
 	}
 }
 
-// endLong ends a run that took just long enough.
-func endLong(l *Learner, now mono.Time, calls int64) {
-	r := l.Begin(now.Add(-longRun), 1)
-	l.End(&r, now, func() int64 { return calls }, false)
+// endAfter ends a run that took that long.
+func endAfter(took time.Duration) func(l *Learner, now mono.Time, calls int64) {
+	return func(l *Learner, now mono.Time, calls int64) {
+		r := l.Begin(now.Add(-took), 1)
+		l.End(&r, now, func() int64 { return calls }, false)
+	}
 }
 
 func BenchmarkCollectorMarked(b *testing.B) {

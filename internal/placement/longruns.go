@@ -75,6 +75,7 @@ const (
 	doubt      = 2                // without proofs, more long runs than this times the preemptions that hit the method
 	firstStay  = 10 * time.Second // on workers
 	maxStay    = 2 * time.Minute
+	excused    = 10 * time.Millisecond // before the end of a run; if the garbage collector ended earlier, it did not cause the run
 	forcedStop = 10 * time.Millisecond // run time after which the Go runtime takes a goroutine off its thread
 )
 

@@ -84,7 +84,7 @@ func (l *Learner) End(r *Run, now mono.Time, calls func() int64, handedOff bool)
 	if r.proven(took) {
 		proven = r.Weight
 	}
-	if process.marked(took) {
+	if process.marked(min(took, excused)) { // the rest of a longer run is long, too
 		return
 	}
 	l.noteLong(now, calls(), average, long, proven)
