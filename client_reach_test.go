@@ -369,6 +369,27 @@ func TestDeadlineErrorsTellTheCause(t *testing.T) {
 	})
 }
 
+// A call whose time ends when its instance becomes late, both after 250 ms, has timed out.
+func TestDeadlineAtTheMomentOfLateness(t *testing.T) {
+	for way, try := range ways {
+		t.Run(way, func(t *testing.T) {
+			for range 50 { // either timer may be the first
+				bubble(t, func(t *testing.T, network *ansertest.Network) {
+					c := dial(t, "tcp://a:1,b:1", anser.Timeout(250*time.Millisecond), anser.Dialer(func(ctx context.Context, _, address string) (net.Conn, error) {
+						return deadKinds["black-holed"](ctx, network, address)
+					}))
+					began := time.Now()
+					err := try(context.Background(), c)
+					wantFault(t, err, anser.DeadlineExceeded, anser.NotSent)
+					if d := time.Since(began); d != 250*time.Millisecond || !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("after %v: %v", d, err)
+					}
+				})
+			}
+		})
+	}
+}
+
 // Calls that waited for the same connections get separate errors.
 func TestCallsOfOneHuntHaveErrorsOfTheirOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *ansertest.Network) {

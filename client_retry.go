@@ -116,8 +116,8 @@ func (a *attempts) next(ctx context.Context, k *call, e *endpoint, err *Error) (
 		}
 		wait, again := a.decide(ctx, err, v)
 		if !again {
-			if errors.Is(ctx.Err(), context.Canceled) && err.Outcome == NotSent && err.Phase == PhaseDial {
-				err = givenUp(ctx, err) // at the same moment as the end of a pause, which says so too
+			if err.Outcome == NotSent && err.Phase == PhaseDial && isGivenUp(ctx, err) {
+				err = givenUp(ctx, err)
 			}
 			return nil, a.final(err)
 		}
@@ -279,7 +279,14 @@ func parentRetried(ctx context.Context) bool {
 	return c != nil && c.isRetry()
 }
 
-// givenUp is the error of a call whose caller cancelled it after an attempt that failed with err.
+// isGivenUp reports whether a call without a connection ends because of ctx and not because of err:
+// its caller has cancelled it at the moment when the attempt or a pause ended, or its deadline has
+// passed and the connection was merely late.
+func isGivenUp(ctx context.Context, err *Error) bool {
+	return errors.Is(ctx.Err(), context.Canceled) || ctx.Err() != nil && err.cause == nil
+}
+
+// givenUp is the error of a call that ended with ctx after an attempt that failed with err.
 func givenUp(ctx context.Context, err *Error) *Error {
 	e := contextFailure(ctx, err.Outcome, err.Phase)
 	e.Message += " before another attempt; the last one: " + err.Message

@@ -145,12 +145,18 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 	g.served = make(chan error, 1)
 	go func() { g.served <- g.Serve(l) }()
 	t.Cleanup(func() { g.stop(t) })
+	// Connections are made for one target at a time: with TLS, those for rows that run concurrently
+	// would keep a slow machine busy for longer than a server with a short HandshakeTimeout waits.
+	connecting.Lock()
+	defer connecting.Unlock()
 	for range neighbours {
 		g.good = append(g.good, g.client(t))
 	}
 	g.others(t)
 	return g
 }
+
+var connecting sync.Mutex
 
 // client returns a good client with its own connection.
 func (g *target) client(t *testing.T) *anser.Client {

@@ -105,6 +105,10 @@ func newTarget(t *testing.T, r *row) *target {
 			}
 		}
 	})
+	anser.HandleStream(g.Server, "test.Good.Hold", func(ctx context.Context, _ *anser.Stream[wrapperspb.BytesValue, wrapperspb.BytesValue]) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
 	anser.Handle(g.Server, "test.Bad.Run", func(_ context.Context, in *wrapperspb.BytesValue) (*wrapperspb.BytesValue, error) {
 		g.bad.Add(1)
 		return in, nil

@@ -67,6 +67,10 @@ func socketRows() []row {
 	long.want = effect{closed: true, lost: true}
 	unknown := of(145, "without a token", 4016)
 	unknown.auth, unknown.counted = true, unauthenticated
+	// Its handler stays: one that returns at the end of the messages could do so before the next
+	// one arrives, and then the socket ends with the result of the call.
+	after := of(153, "a message after the end", 1008, text(""), text(`"AQ=="`))
+	after.send = bytes.Replace(after.send, []byte("test.Good.Take"), []byte("test.Good.Hold"), 1)
 	half := opened("1,000 handshakes without an end", "/test.Bad.Chat", strings.TrimSuffix(handshake, "\r\n"), "")
 	half.conns, half.slow, half.want = 1000, true, effect{closed: true, lost: true}
 	half.send = bytes.TrimSuffix(half.send, []byte("\r\n"))
@@ -100,7 +104,7 @@ func socketRows() []row {
 		of(153, "half a character at the end of a part", 1007, wsFrame(opText, []byte("\"\xe2")), wsFrame(flagFin|opMore, []byte("\""))),
 		of(153, "no JSON", 4003, text("{")),
 		of(153, "deep JSON", 4003, text(strings.Repeat("[", 100_000))),
-		of(153, "a message after the end", 1008, text(""), text(`"AQ=="`)),
+		after,
 		opened("a hostile origin", "/test.Bad.Chat", handshake+"Origin: https://evil.example\r\n", "403 "),
 		opened("no origin of another site", "/test.Bad.Chat", handshake+"Sec-Fetch-Site: cross-site\r\n", "403 "),
 		opened("the null origin", "/test.Bad.Chat", handshake+"Origin: null\r\n", "403 "),
