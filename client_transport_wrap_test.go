@@ -1,13 +1,11 @@
 package anser_test
 
 import (
-	"context"
 	"errors"
 	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/anser-rpc/anser"
 )
@@ -51,9 +49,7 @@ func TestTransportWrapFails(t *testing.T) {
 		return nil, errors.New("not today")
 	}}
 	c := dial(t, "wrapped://"+address, transport)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err := call(ctx, c, "Echo.Who", "x")
+	_, err := call(t.Context(), c, "Echo.Who", "x", anser.WithFailMode(anser.Failfast), anser.Timeout(patience))
 	if err == nil || !strings.Contains(err.Error(), "not today") {
 		t.Errorf("the error is %v", err)
 	}

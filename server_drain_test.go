@@ -12,6 +12,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/servers"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/wire"
@@ -300,9 +301,9 @@ func TestRollingRestart(t *testing.T) {
 		eventually(t, "the server listens", func() bool { return len(s.Addrs()) == 1 })
 		return s
 	}
-	servers := make([]*anser.Server, 3)
-	for i := range servers {
-		servers[i] = begin("127.0.0.1:0")
+	all := make([]*anser.Server, 3)
+	for i := range all {
+		all[i] = begin(servers.Address(t)) // which no other process takes while it is restarted
 	}
 	stop := make(chan struct{})
 	var calls, failed atomic.Int64
@@ -327,13 +328,13 @@ func TestRollingRestart(t *testing.T) {
 		})
 	}
 	for round := range 5 {
-		for i, s := range servers {
+		for i, s := range all {
 			address := s.Addrs()[0].String()
 			before := calls.Load()
 			if err := s.Shutdown(context.Background()); err != nil {
 				t.Error(err)
 			}
-			servers[i] = begin(address)
+			all[i] = begin(address)
 			eventually(t, "calls go on", func() bool { return calls.Load() > before+50 })
 		}
 		if failed.Load() > 0 {
@@ -342,7 +343,7 @@ func TestRollingRestart(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	for _, s := range servers {
+	for _, s := range all {
 		s.Close()
 	}
 }

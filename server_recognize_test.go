@@ -47,11 +47,13 @@ func (p shoutProtocol) Serve(s *anser.Server, in anser.Incoming) error {
 // serveProtocols serves two protocols besides Anser's own.
 func serveProtocols(t *testing.T, opts ...anser.ServerOption) (*anser.Server, string) {
 	t.Helper()
+	l := listen(t)
+	return serveProtocolsOn(t, l, opts...), l.Addr().String()
+}
+
+func serveProtocolsOn(t *testing.T, l net.Listener, opts ...anser.ServerOption) *anser.Server {
+	t.Helper()
 	s := anser.NewServer(append(opts, anser.Protocols(shoutProtocol{"HOOT"}, shoutProtocol{"HONK"}), anser.NoSignals())...)
-	l, err := s.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	served := make(chan struct{})
 	go func() {
 		s.Serve(l)
@@ -61,7 +63,7 @@ func serveProtocols(t *testing.T, opts ...anser.ServerOption) (*anser.Server, st
 		s.Close()
 		<-served
 	})
-	return s, l.Addr().String()
+	return s
 }
 
 // The first bytes decide, however they arrive, and are not lost.
@@ -154,34 +156,42 @@ type rudeProtocol struct{ shoutProtocol }
 
 func (rudeProtocol) Farewell() []byte { panic("rude") }
 
-// A client that has begun no protocol learns that its connection ends without a request.
+// A client that has begun no protocol learns that its connection ends without a request: when its
+// handshake is late, and when its place in the crowd of handshakes is given to another.
 func TestFarewell(t *testing.T) {
-	for reason, opts := range map[string][]anser.ServerOption{
-		"timeout":     {anser.HandshakeTimeout(50 * time.Millisecond)},
-		"lost places": {anser.HandshakeTimeout(time.Hour), anser.MaxHandshakes(1)},
-	} {
-		polite := anser.Protocols(shoutProtocol{"HISS"}, politeProtocol{shoutProtocol{"HOWL"}})
-		s, address := serveProtocols(t, append(opts, polite)...)
-		var conns []net.Conn
-		wants := make(map[net.Conn]string)
-		for _, row := range [][2]string{{"", farewellText}, {"HO", farewellText}, {string(wire.Magic[:2]), ""}, {"", ""}} {
-			nc, err := net.Dial("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer nc.Close()
-			io.WriteString(nc, row[0])
-			conns, wants[nc] = append(conns, nc), row[1]
+	t.Run("timeout", func(t *testing.T) {
+		bubble(t, func(t *testing.T, network *ansertest.Network) {
+			farewells(t, network.Listen("a:1"), network.Dial, anser.HandshakeTimeout(time.Second))
+		})
+	})
+	t.Run("lost places", func(t *testing.T) {
+		farewells(t, listen(t), new(net.Dialer).DialContext, anser.HandshakeTimeout(time.Hour), anser.MaxHandshakes(1))
+	})
+}
+
+func farewells(t *testing.T, l net.Listener, dial func(ctx context.Context, network, address string) (net.Conn, error), opts ...anser.ServerOption) {
+	t.Helper()
+	polite := anser.Protocols(shoutProtocol{"HISS"}, politeProtocol{shoutProtocol{"HOWL"}})
+	s := serveProtocolsOn(t, l, append(opts, polite)...)
+	var conns []net.Conn
+	wants := make(map[net.Conn]string)
+	for _, row := range [][2]string{{"", farewellText}, {"HO", farewellText}, {string(wire.Magic[:2]), ""}, {"", ""}} {
+		nc, err := dial(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, nc := range conns[:3] { // the last one may keep its place
-			nc.SetReadDeadline(time.Now().Add(time.Minute))
-			if got, err := io.ReadAll(nc); string(got) != wants[nc] || err != nil {
-				t.Errorf("%s: the client gets %q, %v, want %q", reason, got, err, wants[nc])
-			}
+		defer nc.Close()
+		io.WriteString(nc, row[0])
+		conns, wants[nc] = append(conns, nc), row[1]
+	}
+	for _, nc := range conns[:3] { // the last one may keep its place
+		nc.SetReadDeadline(time.Now().Add(time.Minute))
+		if got, err := io.ReadAll(nc); string(got) != wants[nc] || err != nil {
+			t.Errorf("the client gets %q, %v, want %q", got, err, wants[nc])
 		}
-		if n := s.Stats().Panics; n != 0 {
-			t.Errorf("%s: %d panics", reason, n)
-		}
+	}
+	if n := s.Stats().Panics; n != 0 {
+		t.Errorf("%d panics", n)
 	}
 }
 

@@ -38,6 +38,12 @@ func run(t *testing.T, s *anser.Server, opts ...anser.DialOption) *anser.Client 
 	if err != nil {
 		t.Fatal(err)
 	}
+	return runOn(t, s, l, opts...)
+}
+
+// runOn runs a server on l and returns a client.
+func runOn(t *testing.T, s *anser.Server, l net.Listener, opts ...anser.DialOption) *anser.Client {
+	t.Helper()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -14,6 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/connectstubs"
 	pb "github.com/anser-rpc/anser/connectstubs/internal/pingpb"
 	"github.com/anser-rpc/anser/connectstubs/internal/pingpb/pingpbconnect"
 )
@@ -149,7 +152,7 @@ func TestUnimplemented(t *testing.T) {
 
 // The error of this side says why nothing was sent.
 func TestServerThatIsGone(t *testing.T) {
-	c, err := anser.Dial("127.0.0.1:1", silent, anser.Timeout(50*time.Millisecond))
+	c, err := anser.Dial("127.0.0.1:1", silent, anser.WithFailMode(anser.Failfast), anser.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,35 +170,45 @@ func TestServerThatIsGone(t *testing.T) {
 
 // The deadline of a caller is that of the handler, and its end cancels the handler.
 func TestDeadline(t *testing.T) {
-	ended := make(chan error, 2)
-	wait := func(ctx context.Context) error {
-		if _, ok := ctx.Deadline(); !ok {
-			return connect.NewError(connect.CodeInternal, "there is no deadline")
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 2)
+		wait := func(ctx context.Context) error {
+			if _, ok := ctx.Deadline(); !ok {
+				return connect.NewError(connect.CodeInternal, "there is no deadline")
+			}
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return ctx.Err()
 		}
-		<-ctx.Done()
-		ended <- ctx.Err()
-		return ctx.Err()
-	}
-	client, _ := open(t, &probe{
-		store: func(ctx context.Context, _ *pb.PingRequest) (*pb.PingResponse, error) { return nil, wait(ctx) },
-		countUp: func(ctx context.Context, _ *pb.CountUpRequest, _ pingpbconnect.PingServiceCountUpServerStream) error {
-			return wait(ctx)
-		},
+		handlers := connect.NewServer()
+		pingpbconnect.RegisterPingServiceHandler(handlers, &probe{
+			store: func(ctx context.Context, _ *pb.PingRequest) (*pb.PingResponse, error) { return nil, wait(ctx) },
+			countUp: func(ctx context.Context, _ *pb.CountUpRequest, _ pingpbconnect.PingServiceCountUpServerStream) error {
+				return wait(ctx)
+			},
+		})
+		s := anser.NewServer(silent)
+		if err := connectstubs.Mount(s, handlers); err != nil {
+			t.Fatal(err)
+		}
+		network := new(ansertest.Network)
+		c := runOn(t, s, network.Listen("a:1"), anser.Dialer(network.Dial))
+		client := newClient(c)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, ofCall := client.Store(ctx, new(pb.PingRequest))
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		st, err := client.CountUp(ctx, new(pb.CountUpRequest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, ofStream := st.Receive()
+		for _, err := range []error{ofCall, ofStream} {
+			if connect.CodeOf(err) != connect.CodeDeadlineExceeded {
+				t.Errorf("the error is %v", err)
+			}
+			<-ended
+		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, ofCall := client.Store(ctx, new(pb.PingRequest))
-	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	st, err := client.CountUp(ctx, new(pb.CountUpRequest))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, ofStream := st.Receive()
-	for _, err := range []error{ofCall, ofStream} {
-		if connect.CodeOf(err) != connect.CodeDeadlineExceeded {
-			t.Errorf("the error is %v", err)
-		}
-		<-ended
-	}
 }

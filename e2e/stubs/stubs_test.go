@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -22,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/connectstubs"
 	"github.com/anser-rpc/anser/grpcstubs"
 )
@@ -37,6 +39,12 @@ func run(t *testing.T, s *anser.Server) *anser.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return runOn(t, s, l)
+}
+
+// runOn runs the server on l and returns a client.
+func runOn(t *testing.T, s *anser.Server, l net.Listener, opts ...anser.DialOption) *anser.Client {
+	t.Helper()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -45,7 +53,7 @@ func run(t *testing.T, s *anser.Server) *anser.Client {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	c, err := anser.Dial(l.Addr().String(), silent)
+	c, err := anser.Dial(l.Addr().String(), append(opts, silent)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,15 +217,21 @@ func TestConnectCallsGRPC(t *testing.T) {
 		}
 	})
 	t.Run("deadline", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		defer cancel()
-		st, err := client.CallClientStream(ctx, spec("FullDuplexCall"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := st.Receive(new(pb.StreamingOutputCallResponse)); connect.CodeOf(err) != connect.CodeDeadlineExceeded {
-			t.Errorf("the error is %v", err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			s := anser.NewServer(silent)
+			pb.RegisterTestServiceServer(grpcstubs.NewRegistrar(s), interop.NewTestServer())
+			network := new(ansertest.Network)
+			client := connect.NewClient(connectstubs.NewTransport(runOn(t, s, network.Listen("a:1"), anser.Dialer(network.Dial))))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			st, err := client.CallClientStream(ctx, spec("FullDuplexCall"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := st.Receive(new(pb.StreamingOutputCallResponse)); connect.CodeOf(err) != connect.CodeDeadlineExceeded {
+				t.Errorf("the error is %v", err)
+			}
+		})
 	})
 }
 

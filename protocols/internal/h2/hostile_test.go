@@ -47,14 +47,14 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	w.Write(b)
 }
 
-// open connects to a server of one connection, which ends with the test.
+// open connects to a server of one connection, which ends with the test. All of these tests run in
+// bubbles, so that a slow machine does not slow down what a server must get within some time.
 func open(t *testing.T) *client {
 	t.Helper()
 	return openWith(t, &budget{left: 1 << 30}, echo)
 }
 
-// newClient returns a client that is not connected, so that what it sends can be prepared: a server
-// waits for it for a short time only.
+// newClient returns a client that is not connected.
 func newClient(t *testing.T) *client {
 	c := &client{t: t}
 	c.enc = hpack.NewEncoder(&c.buf)
@@ -98,35 +98,19 @@ func openWith(t *testing.T, memory *budget, handler http.HandlerFunc) *client {
 	return c
 }
 
-// connect connects the client to a server of one connection, which ends with the test.
+// connect connects the client, in memory, to a server of one connection, which ends with the test.
 func (c *client) connect(memory *budget, handler http.HandlerFunc) {
-	t := c.t
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	accepted, ended := make(chan struct{}), make(chan struct{})
+	near, far := ansertest.Pipe()
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		nc, err := l.Accept()
-		close(accepted)
-		if err != nil {
-			return
-		}
-		c.serve(nc, memory, handler)
+		c.serve(far, memory, handler)
 	}()
-	nc, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-accepted // the end of the listener would reset it
-	t.Cleanup(func() {
-		nc.Close()
+	c.t.Cleanup(func() {
+		near.Close()
 		<-ended
 	})
-	c.nc = nc
+	c.nc = near
 }
 
 // serve serves the client on a connection until it ends.
@@ -332,12 +316,9 @@ func TestHostileClients(t *testing.T) {
 			if strings.HasPrefix(name, "half a ") {
 				c.frameTime = time.Second
 			}
-			synctest.Test(t, func(t *testing.T) { // so that a slow machine does not slow a flood down
+			synctest.Test(t, func(t *testing.T) {
 				c.t = t
-				near, far := ansertest.Pipe()
-				go c.serve(far, &budget{left: 1 << 30}, echo)
-				c.nc = near
-				defer near.Close()
+				c.connect(&budget{left: 1 << 30}, echo)
 				away, _, _, closed := c.send(time.Minute)
 				if away != row.code || !closed {
 					t.Errorf("GOAWAY says %v, closed: %v; want %v, and closed", away, closed, row.code)
@@ -422,20 +403,23 @@ func TestHostileRequests(t *testing.T) {
 			row.send(c)
 			c.frame(headers, endHeaders, 101, c.header())
 			c.frame(data, endStream, 101, []byte("good"))
-			c.connect(&budget{left: 1 << 30}, echo)
-			away, resets, status, closed := c.sendUntil(time.Minute, func(resets map[uint32]h2.Code, status map[uint32]string) bool {
-				_, reset := resets[1]
-				return status[101] != "" && (reset || status[1] != "")
+			synctest.Test(t, func(t *testing.T) {
+				c.t = t
+				c.connect(&budget{left: 1 << 30}, echo)
+				away, resets, status, closed := c.sendUntil(time.Minute, func(resets map[uint32]h2.Code, status map[uint32]string) bool {
+					_, reset := resets[1]
+					return status[101] != "" && (reset || status[1] != "")
+				})
+				if name == "beyond the window of the stream" && resets[1] == h2.Cancel {
+					return // the server has read the body so fast that the window was never used up
+				}
+				if got, ok := resets[1]; row.status == "" && (!ok || got != row.reset) || status[1] != row.status {
+					t.Errorf("stream 1 ends with %v (%v) and status %q, want %v and %q", got, ok, status[1], row.reset, row.status)
+				}
+				if status[101] != "200" || closed {
+					t.Errorf("the good request has status %q, closed: %v, GOAWAY %v", status[101], closed, away)
+				}
 			})
-			if name == "beyond the window of the stream" && resets[1] == h2.Cancel {
-				return // the server has read the body so fast that the window was never used up
-			}
-			if got, ok := resets[1]; row.status == "" && (!ok || got != row.reset) || status[1] != row.status {
-				t.Errorf("stream 1 ends with %v (%v) and status %q, want %v and %q", got, ok, status[1], row.reset, row.status)
-			}
-			if status[101] != "200" || closed {
-				t.Errorf("the good request has status %q, closed: %v, GOAWAY %v", status[101], closed, away)
-			}
 		})
 	}
 }
@@ -443,99 +427,107 @@ func TestHostileRequests(t *testing.T) {
 // Whole answers that the client leaves no window for count for the memory of the server. Those
 // without room end at once, and the others when their time is over.
 func TestAnswersThatAreNotTaken(t *testing.T) {
-	const size, room = 20 << 10, 150 << 10
-	memory := &budget{left: room}
-	c := openWith(t, memory, func(w http.ResponseWriter, _ *http.Request) {
-		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Second))
-		w.Write(make([]byte, size))
+	synctest.Test(t, func(t *testing.T) {
+		const size, room = 20 << 10, 150 << 10
+		memory := &budget{left: room}
+		c := openWith(t, memory, func(w http.ResponseWriter, _ *http.Request) {
+			http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Second))
+			w.Write(make([]byte, size))
+		})
+		c.frame(settings, 0, 0, []byte{0, byte(h2.SettingWindow), 0, 0, 0, 0})
+		for i := range uint32(20) {
+			c.frame(headers, endHeaders|endStream, 2*i+1, c.header())
+		}
+		_, resets, status, closed := c.send(8 * time.Second)
+		codes := make(map[h2.Code]int)
+		for _, code := range resets {
+			codes[code]++
+		}
+		if closed || len(status) != 20 || codes[h2.Cancel] == 0 || codes[h2.EnhanceYourCalm] == 0 || codes[h2.Cancel]+codes[h2.EnhanceYourCalm] != 20 {
+			t.Errorf("closed: %v, %d headers, resets: %v", closed, len(status), codes)
+		}
+		if free := memory.free(); free != room {
+			t.Errorf("%d bytes are still held", room-free)
+		}
 	})
-	c.frame(settings, 0, 0, []byte{0, byte(h2.SettingWindow), 0, 0, 0, 0})
-	for i := range uint32(20) {
-		c.frame(headers, endHeaders|endStream, 2*i+1, c.header())
-	}
-	_, resets, status, closed := c.send(8 * time.Second)
-	codes := make(map[h2.Code]int)
-	for _, code := range resets {
-		codes[code]++
-	}
-	if closed || len(status) != 20 || codes[h2.Cancel] == 0 || codes[h2.EnhanceYourCalm] == 0 || codes[h2.Cancel]+codes[h2.EnhanceYourCalm] != 20 {
-		t.Errorf("closed: %v, %d headers, resets: %v", closed, len(status), codes)
-	}
-	if free := memory.free(); free != room {
-		t.Errorf("%d bytes are still held", room-free)
-	}
 }
 
 // Large headers count for the memory of the server until their streams end: with the table of HPACK
 // a few bytes bring 64 KiB.
 func TestHeadersCountForMemory(t *testing.T) {
-	const room = 30 << 10
-	memory := &budget{left: room}
-	c := openWith(t, memory, echo)
-	c.frame(headers, endHeaders|endStream, 1, c.header(hpack.HeaderField{Name: "x", Value: strings.Repeat("y", 3900)}))
-	for i := range uint32(10) {
-		c.frame(headers, endHeaders, 2*i+3, append(c.header(), bytes.Repeat([]byte{0x80 | 62}, 3)...))
-	}
-	_, resets, _, closed := c.send(time.Second)
-	if closed || len(resets) != 8 {
-		t.Errorf("closed: %v, resets: %v; want 8 of 10 with 12 KiB each in 30 KiB", closed, resets)
-	}
-	c.out.Reset()
-	for i := range uint32(10) {
-		c.frame(reset, 0, 2*i+3, []byte{0, 0, 0, 8})
-	}
-	c.send(time.Second)
-	if free := memory.free(); free != room {
-		t.Errorf("%d bytes are still held", room-free)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const room = 30 << 10
+		memory := &budget{left: room}
+		c := openWith(t, memory, echo)
+		c.frame(headers, endHeaders|endStream, 1, c.header(hpack.HeaderField{Name: "x", Value: strings.Repeat("y", 3900)}))
+		for i := range uint32(10) {
+			c.frame(headers, endHeaders, 2*i+3, append(c.header(), bytes.Repeat([]byte{0x80 | 62}, 3)...))
+		}
+		_, resets, _, closed := c.send(time.Second)
+		if closed || len(resets) != 8 {
+			t.Errorf("closed: %v, resets: %v; want 8 of 10 with 12 KiB each in 30 KiB", closed, resets)
+		}
+		c.out.Reset()
+		for i := range uint32(10) {
+			c.frame(reset, 0, 2*i+3, []byte{0, 0, 0, 8})
+		}
+		c.send(time.Second)
+		if free := memory.free(); free != room {
+			t.Errorf("%d bytes are still held", room-free)
+		}
+	})
 }
 
 // Streams over the limit are refused with a code that allows the client to send them again.
 func TestStreamsOverTheLimit(t *testing.T) {
-	c := open(t)
-	for i := range uint32(110) {
-		c.frame(headers, endHeaders, 2*i+1, c.header())
-	}
-	_, resets, _, _ := c.send(time.Second)
-	refused := 0
-	for _, code := range resets {
-		if code == h2.RefusedStream {
-			refused++
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t)
+		for i := range uint32(110) {
+			c.frame(headers, endHeaders, 2*i+1, c.header())
 		}
-	}
-	if refused != 10 {
-		t.Errorf("%d streams were refused, want 10: %s", refused, fmt.Sprint(resets))
-	}
+		_, resets, _, _ := c.send(time.Second)
+		refused := 0
+		for _, code := range resets {
+			if code == h2.RefusedStream {
+				refused++
+			}
+		}
+		if refused != 10 {
+			t.Errorf("%d streams were refused, want 10: %s", refused, fmt.Sprint(resets))
+		}
+	})
 }
 
 // What a larger window lets out follows the acknowledgment of the setting.
 func TestDataFollowsAcknowledgment(t *testing.T) {
-	c := open(t)
-	window := func(n byte) { c.frame(settings, 0, 0, []byte{0, 4, 0, 0, 0, n}) }
-	kinds := func(until byte) (seen []byte) {
-		c.nc.Write(c.out.Bytes())
-		c.out.Reset()
-		c.nc.SetReadDeadline(time.Now().Add(time.Minute))
-		for len(seen) == 0 || seen[len(seen)-1] != until {
-			var head [9]byte
-			if _, err := io.ReadFull(c.nc, head[:]); err != nil {
-				t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t)
+		window := func(n byte) { c.frame(settings, 0, 0, []byte{0, 4, 0, 0, 0, n}) }
+		kinds := func(until byte) (seen []byte) {
+			c.nc.Write(c.out.Bytes())
+			c.out.Reset()
+			c.nc.SetReadDeadline(time.Now().Add(time.Minute))
+			for len(seen) == 0 || seen[len(seen)-1] != until {
+				var head [9]byte
+				if _, err := io.ReadFull(c.nc, head[:]); err != nil {
+					t.Fatal(err)
+				}
+				io.CopyN(io.Discard, c.nc, int64(head[1])<<8|int64(head[2]))
+				seen = append(seen, head[3])
 			}
-			io.CopyN(io.Discard, c.nc, int64(head[1])<<8|int64(head[2]))
-			seen = append(seen, head[3])
+			return seen
 		}
-		return seen
-	}
-	window(0)
-	c.frame(headers, endHeaders, 1, c.header())
-	c.frame(data, endStream, 1, []byte("x"))
-	if seen := kinds(headers); bytes.Contains(seen, []byte{data}) {
-		t.Fatalf("DATA without a window: frames %d", seen)
-	}
-	window(1)
-	if seen := kinds(data); !bytes.Equal(seen, []byte{settings, data}) {
-		t.Errorf("frames %d, want SETTINGS and DATA", seen)
-	}
+		window(0)
+		c.frame(headers, endHeaders, 1, c.header())
+		c.frame(data, endStream, 1, []byte("x"))
+		if seen := kinds(headers); bytes.Contains(seen, []byte{data}) {
+			t.Fatalf("DATA without a window: frames %d", seen)
+		}
+		window(1)
+		if seen := kinds(data); !bytes.Equal(seen, []byte{settings, data}) {
+			t.Errorf("frames %d, want SETTINGS and DATA", seen)
+		}
+	})
 }
 
 // A connection can be closed at any time, also while requests arrive.

@@ -6,8 +6,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -26,64 +27,73 @@ type word struct{ Text string }
 // The socket of a client that does not answer pings ends, and that of one that answers them does
 // not.
 func TestSilentClients(t *testing.T) {
-	s := anser.NewServer(anser.Logger(slog.New(slog.DiscardHandler)))
-	defer s.Close()
-	ended := make(chan struct{}, 2)
-	anser.StreamMethod[word, word]("Words.Wait").Handle(s, func(ctx context.Context, st *anser.Stream[word, word]) error {
-		_, err := st.Recv()
-		ended <- struct{}{}
-		if err != nil {
-			return err
-		}
-		return st.Send(&word{"done"})
-	})
-	h := plain.New(exchange.NewDirectory(s))
-	h.PingEvery = 20 * time.Millisecond
-	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
-	at, err := host.Open(s, "HTTP/1.1", anser.Peer{Addr: local, Local: local}, func() {}, func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer at.End(nil)
-	site := httptest.NewUnstartedServer(h)
-	site.Config.BaseContext = func(net.Listener) context.Context { return host.NewContext(context.Background(), at) }
-	site.Start()
-	defer site.Close()
-	client := &http.Client{Transport: new(http.Transport)}
-	defer client.CloseIdleConnections()
-	open := func() *websocket.Conn {
-		ws, _, err := websocket.Dial(t.Context(), site.URL+"/Words.Wait", &websocket.DialOptions{HTTPClient: client})
+	synctest.Test(t, func(t *testing.T) {
+		s := anser.NewServer(anser.Logger(slog.New(slog.DiscardHandler)))
+		defer s.Close()
+		ended := make(chan error, 2)
+		anser.StreamMethod[word, word]("Words.Wait").Handle(s, func(ctx context.Context, st *anser.Stream[word, word]) error {
+			_, err := st.Recv()
+			ended <- err
+			if err != nil {
+				return err
+			}
+			return st.Send(&word{"done"})
+		})
+		h := plain.New(exchange.NewDirectory(s))
+		local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+		at, err := host.Open(s, "HTTP/1.1", anser.Peer{Addr: local, Local: local}, func() {}, func(error) {})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ws
-	}
-	there := open()
-	defer there.CloseNow()
-	answers := make(chan string, 1)
-	go func() { // reading answers the pings
-		_, b, err := there.Read(context.Background())
+		defer at.End(nil)
+		network := new(ansertest.Network)
+		l := network.Listen("a:80")
+		site := &http.Server{Handler: h, BaseContext: func(net.Listener) context.Context { return host.NewContext(context.Background(), at) }}
+		var served sync.WaitGroup
+		served.Go(func() { site.Serve(l) })
+		defer served.Wait()
+		defer site.Close()
+		client := &http.Client{Transport: &http.Transport{DialContext: network.Dial}}
+		defer client.CloseIdleConnections()
+		there, _, err := websocket.Dial(t.Context(), "ws://a:80/Words.Wait", &websocket.DialOptions{HTTPClient: client})
 		if err != nil {
-			b = []byte(err.Error())
+			t.Fatal(err)
 		}
-		answers <- string(b)
-	}()
-	silent, err := net.Dial("tcp", site.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	io.WriteString(silent, "GET /Words.Wait HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
-	<-ended
-	select {
-	case got := <-answers:
-		t.Fatalf("a client that answers pings: %s", got)
-	default:
-	}
-	if err := there.Write(t.Context(), websocket.MessageText, []byte(`{}`)); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-answers; got != `{"Text":"done"}` {
-		t.Errorf("a client that answers pings: %s", got)
-	}
+		defer there.CloseNow()
+		answers := make(chan string, 1)
+		go func() { // reading answers the pings
+			_, b, err := there.Read(context.Background())
+			if err != nil {
+				b = []byte(err.Error())
+			}
+			answers <- string(b)
+		}()
+		silent, err := network.Dial(t.Context(), "tcp", "a:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+		io.WriteString(silent, "GET /Words.Wait HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+		time.Sleep(10 * h.PingEvery)
+		synctest.Wait()
+		select {
+		case got := <-answers:
+			t.Fatalf("a client that answers pings: %s", got)
+		default:
+		}
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Error("the handler of a silent client gets a message")
+			}
+		default:
+			t.Fatal("the socket of a silent client is open after ten pings")
+		}
+		if err := there.Write(t.Context(), websocket.MessageText, []byte(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-answers; got != `{"Text":"done"}` {
+			t.Errorf("a client that answers pings: %s", got)
+		}
+	})
 }
