@@ -56,8 +56,10 @@ func TestBadClients(t *testing.T) {
 						rest := g.work(t)
 						g.attack(t, r.toServer, write, func() {})
 						rest()
-						if n := g.Stats().LimitsHit["ReadTimeout"]; r.toServer.late && n != 1 {
-							t.Errorf("ReadTimeout is counted %d times", n)
+						hits := func() int64 { return g.Stats().LimitsHit["ReadTimeout"] }
+						// The connection may close before the limit is counted.
+						if r.toServer.late && !testusage.Soon(func() bool { return hits() == 1 }) {
+							t.Errorf("ReadTimeout is counted %d times", hits())
 						}
 					})
 				})
