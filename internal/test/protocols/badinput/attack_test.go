@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,9 @@ type row struct {
 	send   []byte
 	// more returns the i-th of further writes, until the connection ends or it returns nil.
 	more func(i int) []byte
+	// flood is the number of frames in each further write of a row that the server ends for their
+	// rate alone; 0 is another row.
+	flood int
 	// conns is the number of connections that send the row; 0 is one.
 	conns   int
 	h2      bool // the answer is HTTP/2
@@ -52,6 +56,20 @@ type effect struct {
 	status   string          // of stream 1: :status, and grpc-status behind a slash
 	any      []http2.ErrCode // one of these, in place of reset
 	lost     bool            // the answer may be lost, since the client still sends when the server closes
+	slow     bool            // the frames came so slowly that the server had to take them
+}
+
+// A server takes permittedBurst frames at once and permittedRate in each second: as many requests
+// that end in a reset, and fewer of the other floods.
+const (
+	permittedRate  = 5_000
+	permittedBurst = 20_000
+)
+
+// isPermitted reports whether a server may take that many frames in a time: it handles so few on a
+// machine that is slow. protocols/internal/h2 has the same floods in a time that stands still.
+func isPermitted(frames int, in time.Duration) bool {
+	return in > 20*time.Second && float64(frames) < 2*permittedBurst+permittedRate*in.Seconds()
 }
 
 func (want effect) matches(got effect) bool {
@@ -87,18 +105,23 @@ func (r *row) attack(t *testing.T, g *target, bytewise bool) (got effect, releas
 		conns = append(conns, nc)
 	}
 	written := make(chan struct{})
+	var slow atomic.Bool
 	go func() {
 		defer close(written)
 		for _, nc := range conns[1:] {
 			nc.Write(r.send)
 		}
-		r.write(conns[0], bytewise)
+		if r.write(conns[0], bytewise) {
+			slow.Store(true)
+			conns[0].SetReadDeadline(time.Now())
+		}
 	}()
 	if r.h2 {
 		got = r.readH2(conns[0])
 	} else {
 		got = r.read(conns[0])
 	}
+	got.slow = slow.Load()
 	return got, func() {
 		for _, nc := range conns {
 			nc.Close()
@@ -107,33 +130,39 @@ func (r *row) attack(t *testing.T, g *target, bytewise bool) (got effect, releas
 	}
 }
 
-func (r *row) write(nc net.Conn, bytewise bool) {
+// write reports whether it has ended a flood because the machine is too slow for it.
+func (r *row) write(nc net.Conn, bytewise bool) (slow bool) {
 	b := r.send
 	if bytewise {
 		for i := range min(len(b), 512) {
 			if _, err := nc.Write(b[i : i+1]); err != nil {
-				return
+				return false
 			}
 		}
 		b = b[min(len(b), 512):]
 	}
 	if len(b) > 0 {
 		if _, err := nc.Write(b); err != nil {
-			return
+			return false
 		}
 	}
+	begun := time.Now()
 	for i := 0; r.more != nil; i++ {
+		if r.flood > 0 && isPermitted(i*r.flood, time.Since(begun)) {
+			return true
+		}
 		p := r.more(i)
 		if p == nil {
 			break
 		}
 		if _, err := nc.Write(p); err != nil {
-			return
+			return false
 		}
 	}
 	if r.hangup {
 		nc.(*net.TCPConn).CloseWrite()
 	}
+	return false
 }
 
 // read reads an answer that is not HTTP/2, until it has what the row wants. An answer may have tens

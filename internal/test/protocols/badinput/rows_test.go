@@ -35,6 +35,7 @@ func closedWith(reason string) func(before, after anser.ServerStats) bool {
 
 // floodRows send frames that cost work and carry nothing, until the server has enough.
 func floodRows() []row {
+	const at = 100 // frames, or pairs of them, that are made together
 	flood := func(number int, name string, begin func(f *frames), next func(i int) []byte) row {
 		f := newFrames()
 		if begin != nil {
@@ -42,15 +43,15 @@ func floodRows() []row {
 		}
 		return row{
 			number: number, name: name, h2: true, send: f.Bytes(), want: effect{away: calm, closed: true, lost: true}, counted: closedWith("FLOOD"),
-			more: func(i int) []byte { return bytes.Join([][]byte{next(2 * i), next(2*i + 1)}, nil) },
+			more: func(i int) []byte { return bytes.Join([][]byte{next(2 * i), next(2*i + 1)}, nil) }, flood: 2 * at,
 		}
 	}
 	trailer := []byte{0x82} // :method
-	always := func(p []byte) func(int) []byte { return func(int) []byte { return bytes.Repeat(p, 100) } }
+	always := func(p []byte) func(int) []byte { return func(int) []byte { return bytes.Repeat(p, at) } }
 	each := func(p func(id uint32) []byte) func(int) []byte {
 		return func(i int) (b []byte) {
-			for n := range uint32(100) {
-				b = append(b, p(2*(uint32(i)*100+n)+1)...)
+			for n := range uint32(at) {
+				b = append(b, p(2*(uint32(i)*at+n)+1)...)
 			}
 			return b
 		}
