@@ -70,7 +70,13 @@ var observedCalls = sync.Pool{New: func() any { return new(observedCall) }}
 // request.
 func (s *Server) mayFollow(ctx *callContext, size int) bool {
 	w := s.o.observers
-	return w != nil && (!w.measures || size > timedCoding || ctx.oneway || ctx.extras != nil || ctx.method.largeReply.Load())
+	return w != nil && (!w.measures || !ctx.isOrdinary(size))
+}
+
+// isOrdinary reports whether a call, with a request of that size, is one that observers measure if
+// they can: see [Observer].
+func (c *callContext) isOrdinary(size int) bool {
+	return size <= timedCoding && !c.oneway && !c.method.largeReply.Load() && (c.extras == nil || c.extras.key == "" && c.extras.protocol == nil)
 }
 
 // follow returns a record for a call that observers follow, or nil for one that is measured or that
@@ -78,9 +84,9 @@ func (s *Server) mayFollow(ctx *callContext, size int) bool {
 //
 //go:noinline
 func (s *Server) follow(ctx *callContext, size int, run *execution) *observedCall {
-	w, m := s.o.observers, ctx.method
+	w := s.o.observers
 	switch {
-	case w.messages || w.calls && (w.follows || ctx.oneway || size > timedCoding || m.largeReply.Load() || ctx.extras != nil && (ctx.extras.key != "" || ctx.extras.protocol != nil)):
+	case w.messages || w.calls && (w.follows || !ctx.isOrdinary(size)):
 		return observedCalls.Get().(*observedCall)
 	case w.trace != nil:
 		c := &run.choice
