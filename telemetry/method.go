@@ -55,8 +55,9 @@ func newMethod(name string) *method {
 // placeOf returns where numbers of a code are.
 func placeOf(code anser.Code) int { return min(int(code), maxCodes-1) }
 
-// lock returns the part of a place, or another one, which the caller has locked.
-func (m *method) lock(at int) *part {
+// lock returns a part that the caller has locked.
+func (m *method) lock() *part {
+	at := int(striped.Place())
 	if p := &m.parts[at&(len(m.parts)-1)]; p.mu.TryLock() {
 		return p
 	}
@@ -100,7 +101,7 @@ func where(server, isRefused bool) place {
 // and every 64th. handle is the time of its handler.
 func (m *method) count(code anser.Code, at place, c *anser.Measurement, handle time.Duration) (sampled bool) {
 	bucket := indexOf(c.Duration) - firstIndex
-	p := m.lock(int(striped.Place()))
+	p := m.lock()
 	t := &p.ok
 	if code != anser.OK || t.counts == nil {
 		t = p.timesOf(placeOf(code))
@@ -152,7 +153,7 @@ func (m *method) countRest(c *anser.CallInfo) {
 	if !c.Replayed && c.Decode == 0 && c.Encode == 0 {
 		return
 	}
-	p := m.lock(int(striped.Place()))
+	p := m.lock()
 	defer p.mu.Unlock()
 	if c.Replayed {
 		p.replayed++
