@@ -4,8 +4,8 @@ import (
 	"context"
 	"net"
 	"testing"
-	"time"
 
+	"github.com/anser-rpc/anser/internal/testusage"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -81,10 +81,8 @@ func TestHandoffWhereSomethingWaits(t *testing.T) {
 		others := len(test.send) - 1
 		if test.after {
 			send("quick")
-			for end := time.Now().Add(time.Minute); c.state.socket.Silent(); time.Sleep(time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatal("the later request has not arrived")
-				}
+			if !testusage.Soon(func() bool { return !c.state.socket.Silent() }) {
+				t.Fatal("the later request has not arrived")
 			}
 			others++
 		}

@@ -24,11 +24,17 @@ var silent = anser.Logger(slog.New(slog.DiscardHandler))
 // serve serves the handlers over TCP and returns a client.
 func serve(t *testing.T, handlers *connect.Server) *anser.Client {
 	t.Helper()
+	return run(t, mounted(t, handlers))
+}
+
+// mounted returns a server with the handlers.
+func mounted(t *testing.T, handlers *connect.Server) *anser.Server {
+	t.Helper()
 	s := anser.NewServer(silent)
 	if err := connectstubs.Mount(s, handlers); err != nil {
 		t.Fatal(err)
 	}
-	return run(t, s)
+	return s
 }
 
 // run runs a server on TCP and returns a client.
@@ -63,10 +69,15 @@ func runOn(t *testing.T, s *anser.Server, l net.Listener, opts ...anser.DialOpti
 // open serves p and returns a generated client, with the client of Anser that it calls through.
 func open(t *testing.T, p pingpbconnect.PingServiceHandler) (pingpbconnect.PingServiceClient, *anser.Client) {
 	t.Helper()
+	c := serve(t, handlersOf(p))
+	return newClient(c), c
+}
+
+// handlersOf returns the handlers of one service.
+func handlersOf(p pingpbconnect.PingServiceHandler) *connect.Server {
 	handlers := connect.NewServer()
 	pingpbconnect.RegisterPingServiceHandler(handlers, p)
-	c := serve(t, handlers)
-	return pingpbconnect.NewPingServiceClient(connect.NewClient(connectstubs.NewTransport(c))), c
+	return handlers
 }
 
 // numbers is the service as its contract says.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
-	"github.com/anser-rpc/anser/connectstubs"
 	pb "github.com/anser-rpc/anser/connectstubs/internal/pingpb"
 	"github.com/anser-rpc/anser/connectstubs/internal/pingpb/pingpbconnect"
 )
@@ -180,20 +179,14 @@ func TestDeadline(t *testing.T) {
 			ended <- ctx.Err()
 			return ctx.Err()
 		}
-		handlers := connect.NewServer()
-		pingpbconnect.RegisterPingServiceHandler(handlers, &probe{
+		s := mounted(t, handlersOf(&probe{
 			store: func(ctx context.Context, _ *pb.PingRequest) (*pb.PingResponse, error) { return nil, wait(ctx) },
 			countUp: func(ctx context.Context, _ *pb.CountUpRequest, _ pingpbconnect.PingServiceCountUpServerStream) error {
 				return wait(ctx)
 			},
-		})
-		s := anser.NewServer(silent)
-		if err := connectstubs.Mount(s, handlers); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		network := new(ansertest.Network)
-		c := runOn(t, s, network.Listen("a:1"), anser.Dialer(network.Dial))
-		client := newClient(c)
+		client := newClient(runOn(t, s, network.Listen("a:1"), anser.Dialer(network.Dial)))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, ofCall := client.Store(ctx, new(pb.PingRequest))

@@ -37,7 +37,8 @@ func (c *collector) marked(d time.Duration) bool {
 	return marked
 }
 
-// look is marked. await says that the caller must call awaitEnd.
+// look is marked. await says that the caller must call awaitEnd, which allocates: while the
+// collector marks, that may take long, and others would wait for the lock.
 func (c *collector) look(d time.Duration) (marked, await bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/internal/testusage"
 )
 
 // tree keeps a collector busy for a while.
@@ -106,13 +107,16 @@ func TestCollectorCountsPausesAgain(t *testing.T) {
 func TestCollectorExcusesRuns(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	runtime.GC()
-	time.Sleep(2 * excused) // until the end of the cycle is longer ago than it excuses runs
 	setExtra := func(less int64) {
 		process.mu.Lock()
 		defer process.mu.Unlock()
 		process.extra = process.openLocked() - less
 	}
 	defer setExtra(0)
+	setExtra(0)
+	if !testusage.Soon(func() bool { return !process.marked(excused) }) {
+		t.Fatal("the end of a cycle excuses runs for seconds")
+	}
 	for _, test := range []struct {
 		name  string
 		marks bool

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/testusage"
 )
 
 // place is a Room that exists only while bytes are read.
@@ -98,10 +100,8 @@ func TestSilentKeepsTheError(t *testing.T) {
 		r := NewReader(in, &place{size: 4, waits: make(chan struct{}, 1)})
 		out.(*net.TCPConn).SetLinger(0)
 		out.Close()
-		for end := time.Now().Add(time.Minute); r.Silent(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the reset has not arrived")
-			}
+		if !testusage.Soon(func() bool { return !r.Silent() }) {
+			t.Fatal("the reset has not arrived")
 		}
 		if r.Silent() {
 			t.Error("silent after a reset")
