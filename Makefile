@@ -47,11 +47,11 @@ quick: ## format, vet and test what has changed since main and what imports it, 
 	@BASE='$(BASE)' scripts/quick
 
 .PHONY: check
-check: ## format, vet, staticcheck, nits, unparam, other platforms, tidiness, generated code
+check: ## format, vet, staticcheck, nits, unparam, other platforms, tidiness, generated code; PEERS=all also vets unchanged peers of the arena
 	scripts/check
 
 .PHONY: cross
-cross: ## vet every module for Linux, macOS and Windows
+cross: ## type-check every module for Linux, macOS and Windows
 	scripts/cross
 
 .PHONY: fmt

@@ -52,6 +52,19 @@ changed_since() {
 	git ls-files --others --exclude-standard
 }
 
+# changed_peers prints the folders in arena/peers that have changed since base, all of them where what they share has
+# changed, where no base is known, and with PEERS=all.
+changed_peers() {
+	local since changed
+	since=$(base)
+	changed=$(if [ -n "$since" ]; then changed_since "$since"; fi)
+	if [ "${PEERS:-}" = all ] || [ -z "$since" ] || grep -qE '^arena/(workload|java|cpp)/' <<<"$changed"; then
+		ls arena/peers
+	else
+		sed -n 's|^arena/peers/\([^/]*\)/.*|\1|p' <<<"$changed"
+	fi
+}
+
 # parallel prints how many packages are tested at a time: at least four, because many of them wait.
 parallel() { local n; n=$(nproc); echo $((n < 4 ? 4 : n)); }
 
@@ -77,7 +90,7 @@ need() {
 
 # tools builds the checkers that internal/lint pins into bin.
 tools() {
-	GOWORK=off GOBIN="$PWD/bin" go -C internal/lint install honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt mvdan.cc/unparam ./nits ./versions
+	GOWORK=off GOBIN="$PWD/bin" go -C internal/lint install honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt mvdan.cc/unparam ./nits ./platforms ./versions
 }
 
 # written prints the Go files that a person wrote.
