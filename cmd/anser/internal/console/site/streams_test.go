@@ -49,7 +49,7 @@ func TestEventsEndWithTheSession(t *testing.T) {
 	open := func(user string) []<-chan string {
 		b := newBrowser(t, s.URL())
 		b.login(user)
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 			if status, _, _ := b.send("GET", "/api/services/arith", ""); status == 200 {
 				break
 			} else if time.Now().After(deadline) {
