@@ -14,7 +14,7 @@ import (
 
 // An instance is where rpcx looks for it, and what rpcx has written is an instance.
 func TestLayoutOfRPCX(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	r, err := redis.DialRPCX([]string{shared.address}, "/rpcx_test", redis.TTL(3*time.Second))
 	if err != nil {
@@ -65,7 +65,7 @@ func TestLayoutOfRPCX(t *testing.T) {
 
 // A watch sees what changes, and a record that another registry has taken over stays.
 func TestWatchLayoutOfRPCX(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	open := func() registry.Registry {
 		r, err := redis.DialRPCX([]string{shared.address}, "/rpcx_watch")
