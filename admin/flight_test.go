@@ -14,7 +14,7 @@ import (
 // are counted.
 func TestFlightRecorder(t *testing.T) {
 	s := newSite(t, admin.FlightRecorder(2*time.Millisecond, time.Minute))
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	list := ""
 	for !strings.Contains(list, "flight/1.trace") && time.Now().Before(deadline) {
 		_, list, _ = s.get(t, "/flight/")

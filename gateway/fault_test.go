@@ -257,7 +257,7 @@ func TestSlowUpstream(t *testing.T) {
 	}
 	close(hold)
 	wait.Wait()
-	if status, body := post(t, "http://"+addr+"/arith/Arith.Mul", `{"A":7,"B":8}`); status != 200 {
+	if status, body := post(t, "http://"+addr+"/arith/Arith.Mul", `{"A":7,"B":8}`, "Request-Timeout", "60"); status != 200 {
 		t.Errorf("%d %s", status, body)
 	}
 }

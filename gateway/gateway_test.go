@@ -96,7 +96,7 @@ func serveGateway(t *testing.T, g *gateway.Gateway) string {
 // await waits until the gateway serves this number of methods of a service.
 func await(t *testing.T, g *gateway.Gateway, service string, methods int) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		stats := g.Stats()
 		for _, s := range stats.Services {

@@ -241,7 +241,7 @@ routes:
 	if status, body := post(t, "http://"+addr+"/Arith.Mul", `{"A":7,"B":8}`, "X-Old", "1"); status != 503 || !strings.Contains(body, `no instance of \"arith, version 9.0\" is known`) {
 		t.Errorf("%d %s", status, body)
 	}
-	if status, body := post(t, "http://"+addr+"/arith/Arith.Mul", `{"A":7,"B":8}`); status != 200 {
+	if status, body := post(t, "http://"+addr+"/arith/Arith.Mul", `{"A":7,"B":8}`, "Request-Timeout", "60"); status != 200 {
 		t.Errorf("%d %s", status, body)
 	}
 }

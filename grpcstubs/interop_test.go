@@ -349,7 +349,7 @@ func TestMistakesOfServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		late := time.AfterFunc(10*time.Second, func() { s.Close() })
+		late := time.AfterFunc(time.Minute, func() { s.Close() })
 		if err := s.Serve(l); err == nil || errors.Is(err, anser.ErrServerClosed) || strings.Contains(err.Error(), "signature") {
 			t.Errorf("%s: Serve returns %v; want the mistake", name, err)
 		}

@@ -200,7 +200,7 @@ func TestLimitsCountAllProtocols(t *testing.T) {
 	}
 	call := c.Go("Waits.Here", &Args{}, new(Reply), nil)
 	<-w.entered
-	bound, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	bound, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	shut := make(chan error, 1)
 	go func() { shut <- s.Anser.Shutdown(bound) }()

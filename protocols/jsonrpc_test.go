@@ -39,7 +39,7 @@ func TestJSONRPCHeaders(t *testing.T) {
 			status  int
 			answer  string // a part of it
 		}{
-			"deadline":           {one("Arith.Time", "{}"), []string{"Request-Timeout", "10"}, 200, `"result":"true"`},
+			"deadline":           {one("Arith.Time", "{}"), []string{"Request-Timeout", "50"}, 200, `"result":"true"`},
 			"no deadline":        {one("Arith.Time", "{}"), nil, 200, `"result":"false"`},
 			"deadline passes":    {one("Arith.Wait", "{}"), []string{"Request-Timeout", "0.05"}, 200, `"code":"deadline_exceeded"`},
 			"no time":            {call, []string{"Request-Timeout", "soon"}, 200, "Request-Timeout is not a number of seconds"},

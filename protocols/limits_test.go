@@ -209,7 +209,7 @@ func TestMaxConns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := anser.Call[reply](t.Context(), c, "Arith.Mul", &args{7, 8}, anser.Timeout(time.Second)); err == nil || !strings.Contains(err.Error(), "anser.MaxConns") {
+	if _, err := anser.Call[reply](t.Context(), c, "Arith.Mul", &args{7, 8}, anser.WithFailMode(anser.Failfast)); err == nil || !strings.Contains(err.Error(), "anser.MaxConns") {
 		t.Errorf("a client of Anser: %v", err)
 	}
 	if n := s.Stats().LimitsHit["MaxConns"]; n < 2 {

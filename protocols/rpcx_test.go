@@ -32,7 +32,7 @@ func dialRPCX(t testing.TB, addr string) *old {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(20 * time.Second))
+	nc.SetDeadline(time.Now().Add(2 * time.Minute))
 	return &old{nc, bufio.NewReader(nc)}
 }
 

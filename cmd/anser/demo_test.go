@@ -176,7 +176,7 @@ func demoSteers(t *testing.T, length time.Duration) (wrong []string) {
 // A step that takes longer than the remaining time is skipped.
 func TestDemoSkipsAStep(t *testing.T) {
 	t.Parallel()
-	p := start(t, t.TempDir(), "demo", "--json", "--listen", "127.0.0.1:0", "--every", "500ms", "--steps", "freeze", "--for", "2s")
+	p := start(t, t.TempDir(), "demo", "--json", "--listen", "127.0.0.1:0", "--every", "500ms", "--steps", "freeze", "--for", "5s")
 	out, code := p.wait()
 	if code != 0 || !strings.Contains(out, `"steps":[]`) || !strings.Contains(p.errOut.String(), "skipped") {
 		t.Errorf("exit code %d\n%s%s", code, out, p.errOut.String())

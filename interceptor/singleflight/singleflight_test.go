@@ -19,6 +19,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/interceptor/singleflight"
 	"github.com/anser-rpc/anser/internal/benchpb"
+	"github.com/anser-rpc/anser/internal/testusage"
 )
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
@@ -35,11 +36,15 @@ type service struct {
 	runs  atomic.Int64
 	ended atomic.Int64 // number of handlers whose context ended
 	take  time.Duration
+	held  chan struct{} // if it is not nil, handlers end when it is closed
 }
 
 func (s *service) get(ctx context.Context, in *request) (*reply, error) {
 	s.runs.Add(1)
 	anser.SetTrailer(ctx, "tenant", anser.MetadataFrom(ctx).Get("tenant"))
+	if s.held != nil {
+		<-s.held
+	}
 	select {
 	case <-time.After(s.take):
 	case <-ctx.Done():
@@ -117,8 +122,12 @@ func TestOverASocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	svc, g := &service{take: 300 * time.Millisecond}, group(t)
-	c := start(t, l, svc, g)
+	svc, g := &service{held: make(chan struct{})}, group(t)
+	c := start(t, l, svc, g, anser.Timeout(time.Minute))
+	go func() {
+		defer close(svc.held)
+		testusage.Soon(func() bool { return g.Stats().Calls == 50 })
+	}()
 	var trailers [50]anser.Metadata
 	replies := make([]*reply, 50)
 	ctx := anser.WithMetadata(t.Context(), anser.Metadata{"tenant": "x"})

@@ -82,13 +82,19 @@ func TestFailuresAreTrouble(t *testing.T) {
 		"no answer: context d": func() { s.mute = true },
 	} {
 		s.change(fail)
+		for asked := s.count("A"); s.count("A") == asked; { // until a lookup fails
+			time.Sleep(time.Millisecond)
+		}
+		for len(w.Troubles) > 0 { // with what was before
+			<-w.Troubles
+		}
 		w.AwaitTrouble(say)
 		w.Only("10.0.0.1:80")
 		s.change(func() { s.rcode[""], s.mute = mdns.RcodeSuccess, false })
 		w.Expect("10.0.0.1:80") // reported although nothing changed: the list is current again
 	}
 	s.stop()
-	w.AwaitTrouble(s.address)
+	w.AwaitTrouble(s.address + ": read: connection refused")
 	w.Only("10.0.0.1:80")
 	s.start()
 	w.Expect("10.0.0.1:80")

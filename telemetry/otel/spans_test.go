@@ -19,7 +19,10 @@ import (
 // What arrives over OTLP for each kind of call and each outcome.
 func TestSpansOfOutcomes(t *testing.T) {
 	for name, way := range ways {
-		t.Run(name, func(t *testing.T) { testSpansOfOutcomes(t, newExport(t, way...)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // one call takes 5 seconds
+			testSpansOfOutcomes(t, newExport(t, way...))
+		})
 	}
 }
 
@@ -53,7 +56,7 @@ func testSpansOfOutcomes(t *testing.T, e *export) {
 		{
 			"a deadline", func() {
 				// Enough to reach the server on a busy machine: what does not has no span there.
-				short, cancel := context.WithTimeout(ctx, time.Second)
+				short, cancel := context.WithTimeout(ctx, 5*time.Second)
 				defer cancel()
 				x.buy(short, "late")
 				x.release <- struct{}{}

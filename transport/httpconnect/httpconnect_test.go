@@ -309,7 +309,7 @@ func TestConnectionsFromElsewhere(t *testing.T) {
 	served.Go(func() { s.Serve(h) })
 	defer served.Wait()
 	defer s.Close()
-	c, err := anser.Dial("http://"+strings.TrimPrefix(web.URL, "http://")+httpconnect.Path, httpconnect.HTTP(), anser.Timeout(3*time.Second))
+	c, err := anser.Dial("http://"+strings.TrimPrefix(web.URL, "http://")+httpconnect.Path, httpconnect.HTTP(), anser.Timeout(time.Minute), anser.WithFailMode(anser.Failfast))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func (o *order) note(b byte) {
 
 // await waits until n handlers ran, or long enough to conclude that they will not.
 func (o *order) await(n int) {
-	for end := time.Now().Add(3 * time.Second); o.size() < n && time.Now().Before(end); {
+	for end := time.Now().Add(10 * time.Second); o.size() < n && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -129,8 +129,9 @@ func (o *order) take() string {
 }
 
 // lossy makes a call A whose packets are lost for a while and then calls B, over one QUIC
-// connection with that number of streams, and returns the order in which their handlers ran.
-func lossy(t *testing.T, streams int) string {
+// connection with that number of streams, and returns the order in which their handlers ran. Each
+// datagram takes delay.
+func lossy(t *testing.T, streams int, delay time.Duration) string {
 	a := transporttest.NewAuthority(t)
 	l, err := quic.Listen("127.0.0.1:0", a.Server(t, false))
 	if err != nil {
@@ -152,7 +153,7 @@ func lossy(t *testing.T, streams int) string {
 		<-ended
 		l.Wait()
 	}()
-	r := newRelay(t, l.Addr().String(), 50*time.Millisecond)
+	r := newRelay(t, l.Addr().String(), delay)
 	// The clients share a QUIC connection, and each has a stream of its own.
 	config, below := a.Client(t), quic.Transport()
 	config.ServerName = "127.0.0.1"
@@ -187,30 +188,34 @@ func lossy(t *testing.T, streams int) string {
 			t.Fatal("nothing was lost")
 		}
 	}
-	// A round trip takes 100 ms, so that these are sent before the client can know of the loss.
+	// These are sent before the client can know of the loss, after a round trip.
 	for range 8 {
 		call(clients[streams-1], []byte("B"))
 	}
 	if streams > 1 {
 		ran.await(8)
 	} else {
-		time.Sleep(400 * time.Millisecond) // enough time for calls to overtake A
+		time.Sleep(8 * delay) // enough time for calls to overtake A
 	}
 	r.lose.Store(nil)
 	wg.Wait()
 	return ran.take()
 }
 
+// shortest is the delay of a datagram at first.
+const shortest = 50 * time.Millisecond
+
 // While the packets of one stream are lost, calls on another continue. On the same stream they
 // wait.
 func TestNoHeadOfLineBlocking(t *testing.T) {
-	if got := lossy(t, 1); got != "ABBBBBBBB" {
+	if got := lossy(t, 1, shortest); got != "ABBBBBBBB" {
 		t.Errorf("in one stream the handlers ran in the order %s: nothing overtakes there, so the test shows nothing", got)
 	}
-	// If the machine pauses for a while, lost packets may be retransmitted together with the rest.
+	// If the machine pauses for a round trip, lost packets may be retransmitted together with the
+	// rest: the next one takes longer.
 	var got string
-	for range 10 {
-		if got = lossy(t, 2); got == "BBBBBBBBA" {
+	for i := range 10 {
+		if got = lossy(t, 2, shortest<<min(i, 4)); got == "BBBBBBBBA" {
 			return
 		}
 		t.Logf("the handlers ran in the order %s", got)
@@ -221,8 +226,8 @@ func TestNoHeadOfLineBlocking(t *testing.T) {
 // Streams of one client never wait for each other's packets: each is a QUIC stream.
 func TestNoHeadOfLineBlockingOfStreams(t *testing.T) {
 	var got string
-	for range 10 { // as above
-		if got = lossyStreams(t); got == "BBBBBBBBA" {
+	for i := range 10 { // as above
+		if got = lossyStreams(t, shortest<<min(i, 4)); got == "BBBBBBBBA" {
 			return
 		}
 		t.Logf("the messages arrived in the order %s", got)
@@ -231,8 +236,9 @@ func TestNoHeadOfLineBlockingOfStreams(t *testing.T) {
 }
 
 // lossyStreams sends a message A on a stream, whose packets are lost for a while, and then
-// messages B on another stream of the same client. It returns the order in which they arrived.
-func lossyStreams(t *testing.T) string {
+// messages B on another stream of the same client. It returns the order in which they arrived. Each
+// datagram takes delay.
+func lossyStreams(t *testing.T, delay time.Duration) string {
 	a := transporttest.NewAuthority(t)
 	l, err := quic.Listen("127.0.0.1:0", a.Server(t, false))
 	if err != nil {
@@ -259,7 +265,7 @@ func lossyStreams(t *testing.T) string {
 		<-ended
 		l.Wait()
 	}()
-	r := newRelay(t, l.Addr().String(), 50*time.Millisecond)
+	r := newRelay(t, l.Addr().String(), delay)
 	config := a.Client(t)
 	config.ServerName = "127.0.0.1"
 	c, err := anser.Dial("quic://"+r.front.LocalAddr().String(), quic.Transport(), anser.TLS(config), anser.Timeout(time.Minute), silent)

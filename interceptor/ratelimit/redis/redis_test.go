@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { ansertest.Main(m) }
 
 const (
 	never = 1e-6 // so low that no test sees a token refilled
-	bound = 30 * time.Second
+	bound = 2 * time.Minute
 )
 
 // server is a Redis server in a folder of its own.

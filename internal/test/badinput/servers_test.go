@@ -101,7 +101,7 @@ func deceive(t *testing.T, over transport, r toClient, write func(net.Conn, []by
 	})
 	ends := new(heard)
 	opts := []anser.DialOption{
-		silent, anser.NoSnapshot(), anser.Conns(1), anser.Timeout(bound), anser.Observe(anser.Observer{ConnClosed: ends.note, ConnFailed: ends.note}),
+		silent, anser.NoSnapshot(), anser.Conns(1), anser.Timeout(bound), anser.ConnectTimeout(bound), anser.Observe(anser.Observer{ConnClosed: ends.note, ConnFailed: ends.note}),
 		anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, target.Network(), target.String())
 		}),
@@ -112,10 +112,12 @@ func deceive(t *testing.T, over transport, r toClient, write func(net.Conn, []by
 	switch {
 	case r.how.late:
 		opts = append(opts, anser.WriteStall(time.Hour), anser.ReadTimeout(impatience), anser.HandshakeTimeout(bound))
+	case r.how.stall && r.hello != nil: // long enough for the handshake with the good server
+		opts = append(opts, anser.HandshakeTimeout(10*impatience))
 	case r.how.stall:
-		opts = append(opts, anser.WriteStall(impatience), anser.HandshakeTimeout(2*impatience))
+		opts = append(opts, anser.WriteStall(impatience), anser.HandshakeTimeout(bound))
 	default:
-		opts = append(opts, anser.ConnectTimeout(bound), anser.HandshakeTimeout(bound))
+		opts = append(opts, anser.HandshakeTimeout(bound))
 	}
 	if r.compressor != nil {
 		opts = append(opts, anser.Compress(r.compressor))

@@ -59,21 +59,21 @@ type row struct {
 	has  func(t *testing.T, l *language, m *matrixServer) bool
 }
 
-func within(t *testing.T, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 func says(text string, a asked, want func(told) bool) func(*testing.T, *language, *matrixServer) bool {
 	return func(t *testing.T, l *language, m *matrixServer) bool {
-		return want(l.call(within(t, 20*time.Second), m, text, a))
+		return want(l.call(within(t), m, text, a))
 	}
 }
 
 func streams(client, server bool, want string) func(*testing.T, *language, *matrixServer) bool {
 	return func(t *testing.T, l *language, m *matrixServer) bool {
-		got := l.stream(within(t, 20*time.Second), m, client, server)
+		got := l.stream(within(t), m, client, server)
 		if got != want {
 			t.Logf("%s: %q", l.name, got)
 		}
@@ -86,7 +86,7 @@ var rows = []row{
 	{"streams of the server", streams(false, true, "xx")},
 	{"streams of the client", streams(true, false, "xx")},
 	{"streams in both directions", streams(true, true, "xx")},
-	{"deadline reaches the handler", says("deadline", asked{timeout: 10 * time.Second}, func(a told) bool { return a.text == "true" })},
+	{"deadline reaches the handler", says("deadline", asked{timeout: time.Minute}, func(a told) bool { return a.text == "true" })},
 	{"a caller that gives up cancels the handler", cancels},
 	{"metadata", says("metadata", asked{metadata: map[string]string{"tenant": "tea"}}, func(a told) bool { return a.text == "tea" })},
 	{"trailers", says("trailer", asked{}, func(a told) bool { return a.trailer == "trailer" })},
@@ -96,16 +96,16 @@ var rows = []row{
 	{"outcome of an error", says("error", asked{}, func(a told) bool { return a.outcome == "executed" })},
 	{"gzip", func(t *testing.T, l *language, m *matrixServer) bool {
 		before := m.proxy.up.Load()
-		a := l.call(within(t, 20*time.Second), m, strings.Repeat("x", 100_000), asked{gzip: true})
+		a := l.call(within(t), m, strings.Repeat("x", 100_000), asked{gzip: true})
 		return len(a.text) == 100_000 && m.proxy.up.Load()-before < 10_000
 	}},
 	{"idempotency key", func(t *testing.T, l *language, m *matrixServer) bool {
-		first := l.call(within(t, 20*time.Second), m, "count", asked{key: strings.ReplaceAll(l.name, " ", "-")}).text
-		return first != "" && l.call(within(t, 20*time.Second), m, "count", asked{key: strings.ReplaceAll(l.name, " ", "-")}).text == first
+		first := l.call(within(t), m, "count", asked{key: strings.ReplaceAll(l.name, " ", "-")}).text
+		return first != "" && l.call(within(t), m, "count", asked{key: strings.ReplaceAll(l.name, " ", "-")}).text == first
 	}},
 	{"trace", says("trace", asked{trace: true}, func(a told) bool { return strings.HasPrefix(a.text, "0100") })},
 	{"error for a message over the limit", func(t *testing.T, l *language, m *matrixServer) bool {
-		a := l.call(within(t, 20*time.Second), m, strings.Repeat("x", 2<<20), asked{})
+		a := l.call(within(t), m, strings.Repeat("x", 2<<20), asked{})
 		return strings.Contains(a.message, "limit") || strings.Contains(a.message, "larger") || strings.Contains(a.message, "exceeds")
 	}},
 	{"calls in flight end when the server drains", drains},
@@ -122,7 +122,7 @@ func cancels(t *testing.T, l *language, m *matrixServer) bool {
 	select {
 	case <-m.ended:
 		return true
-	case <-time.After(2 * time.Second):
+	case <-time.After(time.Minute):
 		return false
 	}
 }
@@ -133,10 +133,10 @@ func drains(t *testing.T, l *language, _ *matrixServer) bool {
 	m.address = m.direct // the proxy does not close one direction alone
 	var answer told
 	var call sync.WaitGroup
-	call.Go(func() { answer = l.call(within(t, 20*time.Second), m, "linger", asked{}) })
+	call.Go(func() { answer = l.call(within(t), m, "linger", asked{}) })
 	<-m.began
 	down := make(chan error, 1)
-	go func() { down <- s.Shutdown(within(t, 20*time.Second)) }()
+	go func() { down <- s.Shutdown(within(t)) }()
 	for {
 		nc, err := net.Dial("tcp", m.direct)
 		if err != nil {

@@ -37,7 +37,7 @@ func (m *matrixServer) say(ctx context.Context, in *Words) (*Words, error) {
 	switch in.Text {
 	case "deadline":
 		at, ok := ctx.Deadline()
-		return &Words{fmt.Sprint(ok && time.Until(at) < 15*time.Second)}, nil
+		return &Words{fmt.Sprint(ok && time.Until(at) < 90*time.Second)}, nil
 	case "wait":
 		m.began <- struct{}{}
 		<-ctx.Done()

@@ -349,7 +349,7 @@ func TestOutServerEnds(t *testing.T) {
 
 // What a call carries reaches the server, and what the server answers reaches the caller.
 func TestOutMetadataErrorsAndCancel(t *testing.T) {
-	ended := make(chan struct{}, 1)
+	began, ended := make(chan struct{}, 1), make(chan struct{}, 1)
 	e := &echo{unary: func(ctx context.Context, in *bytesValue) (*bytesValue, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
 		deadline, bounded := ctx.Deadline()
@@ -360,6 +360,7 @@ func TestOutMetadataErrorsAndCancel(t *testing.T) {
 			s, _ := status.New(codes.FailedPrecondition, "not now: 100 % é").WithDetails(&errdetails.ErrorInfo{Reason: "why"})
 			return nil, s.Err()
 		case "wait":
+			began <- struct{}{}
 			<-ctx.Done()
 			ended <- struct{}{}
 			return nil, ctx.Err()
@@ -387,7 +388,10 @@ func TestOutMetadataErrorsAndCancel(t *testing.T) {
 		t.Errorf("the details are %v", d)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
-	time.AfterFunc(50*time.Millisecond, cancel)
+	go func() {
+		<-began
+		cancel()
+	}()
 	if _, err := say.Call(cancelled, c, wrapperspb.Bytes([]byte("wait"))); anser.CodeOf(err) != anser.Canceled {
 		t.Errorf("a call that is cancelled: %v", err)
 	}
@@ -436,10 +440,8 @@ func TestOutTLSAndCredentials(t *testing.T) {
 	if want := `["Bearer open-sesame"] true`; err != nil || string(out.Value) != want {
 		t.Errorf("the handler has seen %s (%v)", out.GetValue(), err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
 	only := dialOut(t, strings.TrimPrefix(web.URL, "https://"), anser.TLS(config)) // HTTP/1.1 only
-	if _, err := say.Call(ctx, only, payload(1)); err == nil || !strings.Contains(err.Error(), "does not offer HTTP/2 by ALPN") && !strings.Contains(err.Error(), "no application protocol") {
+	if _, err := say.Call(minute(t), only, payload(1), anser.WithFailMode(anser.Failfast)); err == nil || !strings.Contains(err.Error(), "does not offer HTTP/2 by ALPN") && !strings.Contains(err.Error(), "no application protocol") {
 		t.Errorf("a server without HTTP/2: %v", err)
 	}
 }
@@ -451,7 +453,7 @@ func TestOutKeepalive(t *testing.T) {
 	}
 	accepted := atomic.Int32{}
 	_, address := stockServer(t, new(echo).add, grpc.StatsHandler(connections{&accepted}))
-	c := dialOut(t, address, anser.Conns(1), anser.Keepalive(100*time.Millisecond, time.Second))
+	c := dialOut(t, address, anser.Conns(1), anser.Keepalive(100*time.Millisecond, time.Minute))
 	for range 2 {
 		if _, err := say.Call(minute(t), c, payload(1)); err != nil {
 			t.Fatal(err)
@@ -467,7 +469,10 @@ func TestOutKeepalive(t *testing.T) {
 func TestOutDeadServer(t *testing.T) {
 	began := make(chan struct{}, 1)
 	e := &echo{unary: func(ctx context.Context, in *bytesValue) (*bytesValue, error) {
-		began <- struct{}{}
+		select {
+		case began <- struct{}{}:
+		default: // a call before has begun
+		}
 		<-ctx.Done()
 		return in, nil
 	}}
@@ -475,11 +480,19 @@ func TestOutDeadServer(t *testing.T) {
 	through := &proxy{to: address}
 	c := dialOut(t, through.start(t), anser.Conns(1), anser.Keepalive(200*time.Millisecond, 200*time.Millisecond))
 	failed := make(chan error, 1)
-	go func() {
+	call := func() {
 		_, err := say.Call(minute(t), c, payload(1))
 		failed <- err
-	}()
-	<-began
+	}
+	go call()
+	for runs := false; !runs; {
+		select {
+		case <-began:
+			runs = true
+		case <-failed: // the machine answers no ping in time
+			go call()
+		}
+	}
 	through.silent.Store(true)
 	if err := <-failed; anser.CodeOf(err) != anser.Unavailable {
 		t.Errorf("the call ends with %v", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 
@@ -39,7 +38,7 @@ func TestSocketsOfAnnotations(t *testing.T) {
 		"timeout is one of the message": {"/v1/shelves/7/books:import?timeout=1", []string{`{"title":"a"}`}, 4003, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := within(t, time.Minute)
+			ctx := within(t)
 			ws, _, err := websocket.Dial(ctx, "ws://"+address+row.path, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -82,7 +81,7 @@ func TestSocketsOfAnnotations(t *testing.T) {
 // Where the address is the message, the client sends none.
 func TestSocketsOfAddresses(t *testing.T) {
 	address := serve(t, func(s *anser.Server) { librarypb.RegisterLibraryServer(s, new(patient)) })
-	ctx := within(t, time.Minute)
+	ctx := within(t)
 	ws, _, err := websocket.Dial(ctx, "ws://"+address+"/v1/shelves/7/books:watch", nil)
 	if err != nil {
 		t.Fatal(err)

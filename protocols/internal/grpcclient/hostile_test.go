@@ -64,7 +64,7 @@ func talk(t testing.TB, s *server) (frames []wire.Header, bodies [][]byte, end e
 		<-sent
 		far.Write(s.out.Bytes())
 	}()
-	near.SetDeadline(time.Now().Add(10 * time.Second))
+	near.SetDeadline(time.Now().Add(time.Minute))
 	nc, err := grpcclient.New(near, "test:1")
 	if err == nil {
 		defer nc.Close()

@@ -33,13 +33,13 @@ func talk(t testing.TB, b []byte) (frames []frame) {
 	near, far := net.Pipe()
 	defer near.Close()
 	go serve(far, b)
-	near.SetDeadline(time.Now().Add(10 * time.Second))
+	near.SetDeadline(time.Now().Add(time.Minute))
 	nc, err := rpcxclient.New(near, "test:1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	nc.SetDeadline(time.Now().Add(10 * time.Second))
+	nc.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := nc.Write(requests()); err != nil {
 		t.Fatal(err)
 	}

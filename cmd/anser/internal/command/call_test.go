@@ -148,11 +148,13 @@ func TestCallErrors(t *testing.T) {
 	}
 }
 
+// notSent is the exit code of a call that was not sent.
+const notSent = 3
+
 // The deadline of a call passes while its handler runs. On a slow machine it may pass before the
 // call is sent, which has another exit code: the next attempt has a later one.
 func TestCallDeadline(t *testing.T) {
 	at := serve(t)
-	const notSent = 3
 	r := run(t, "call", at, "Test.Hang", "--timeout", "50ms")
 	for _, later := range []string{"2s", "20s"} {
 		if r.code == notSent {

@@ -66,6 +66,20 @@ func takesTimeout(args []string) bool {
 	return false
 }
 
+// runLonger expects that a command that waits until its timeout has printed the parts, which a slow
+// machine may know late: it runs again with a longer timeout until they are there.
+func runLonger(t *testing.T, args []string, code int, parts ...string) {
+	t.Helper()
+	var r result
+	for _, timeout := range []string{"3s", "20s", "2m"} {
+		r = run(t, append(slices.Clone(args), "--timeout", timeout)...)
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(r.out+r.err, part) }) {
+			break
+		}
+	}
+	r.expect(t, code, parts...)
+}
+
 // decode reads the output as JSON.
 func (r result) decode(t *testing.T, v any) {
 	t.Helper()

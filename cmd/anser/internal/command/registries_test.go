@@ -69,19 +69,19 @@ func TestRegistries(t *testing.T) {
 			}
 			url := test.scheme + "://" + address
 			everyCommand(t, "arith", url, at)
-			run(t, "ls", "--registry", url, "--timeout", "20s").expect(t, 0, "arith-1", at, "north", "2.0")
+			run(t, "ls", "--registry", url, "--timeout", "2m").expect(t, 0, "arith-1", at, "north", "2.0")
 			run(t, "doctor", "arith", "--registry", url).expect(t, 0, "registry "+url, "lists ", "service arith", "1 instance answers")
-			run(t, "ls", "nope", "--registry", url, "--timeout", "20s").expect(t, 1, `there is no service "nope": the registry has `)
+			run(t, "ls", "nope", "--registry", url, "--timeout", "2m").expect(t, 1, `there is no service "nope": the registry has `)
 			run(t, "__complete", "call", "--registry", url, "").expect(t, 0, "arith\n")
 			if !test.keeps {
 				run(t, "rules", "get", "arith", "--registry", url).expect(t, 2, "supports no rules: those of etcd, zookeeper, consul, redis, file do")
 				return
 			}
-			run(t, "rules", "set", "arith", "-f", rules, "--registry", url, "--timeout", "20s").expect(t, 0, "at version 1")
-			run(t, "rules", "get", "arith", "--registry", url, "--timeout", "20s").expect(t, 0, "percent: 100")
-			run(t, "rules", "dry-run", "arith", "-f", rules, "--registry", url, "--timeout", "20s").expect(t, 0, "split[0] canary  arith-1")
+			run(t, "rules", "set", "arith", "-f", rules, "--registry", url, "--timeout", "2m").expect(t, 0, "at version 1")
+			run(t, "rules", "get", "arith", "--registry", url, "--timeout", "2m").expect(t, 0, "percent: 100")
+			run(t, "rules", "dry-run", "arith", "-f", rules, "--registry", url, "--timeout", "2m").expect(t, 0, "split[0] canary  arith-1")
 			for _, named := range [][]string{{"arith", "--registry", url}, {url + "/arith"}} {
-				run(t, append([]string{"explain", "--timeout", "20s", named[0], "Arith.Mul"}, named[1:]...)...).expect(t, 0, "rules     version 1", "pick      arith-1")
+				run(t, append([]string{"explain", "--timeout", "2m", named[0], "Arith.Mul"}, named[1:]...)...).expect(t, 0, "rules     version 1", "pick      arith-1")
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func everyCommand(t *testing.T, service, url, at string) {
 		full = strings.Replace(url+"/"+service, ":////", ":///", 1)
 	}
 	for _, named := range [][]string{{service, "--registry", url}, {full}} {
-		more := append([]string{"--timeout", "20s"}, named[1:]...)
+		more := append([]string{"--timeout", "2m"}, named[1:]...)
 		command := func(name string, args ...string) result {
 			return run(t, append(append([]string{name, named[0]}, args...), more...)...)
 		}
@@ -105,7 +105,7 @@ func everyCommand(t *testing.T, service, url, at string) {
 		command("explain", "Arith.Mul").expect(t, 0, at, "pick      ")
 		command("bench", "Arith.Mul", "--data", `{"A": 7, "B": 8}`, "--seconds", "0.1", "--warmup", "0", "--callers", "2").expect(t, 0, "Arith.Mul at ", "CALLS/S")
 	}
-	run(t, "ls", service, "--registry", url, "--timeout", "20s").expect(t, 0, service, at, "up")
+	run(t, "ls", service, "--registry", url, "--timeout", "2m").expect(t, 0, service, at, "up")
 }
 
 // The DNS has no list of services, only addresses without names of instances.
@@ -120,9 +120,9 @@ func TestDNS(t *testing.T) {
 	everyCommand(t, "arith", url, at)
 	everyCommand(t, "arith", "dns://"+server+"/_{service}._tcp.shop.test", at)
 	run(t, "ls", "--registry", url).expect(t, 2, "cannot list services: name some")
-	run(t, "ls", "other", "--registry", url, "--timeout", "20s").expect(t, 0, "other", "gone")
+	run(t, "ls", "other", "--registry", url, "--timeout", "2m").expect(t, 0, "other", "gone")
 	run(t, "ls", "arith", "--registry", "dns://"+unused(t)+"/{service}.shop.test:1", "--timeout", "1s").expect(t, 1, "no registry answers at dns://")
-	run(t, "call", "arith", "Arith.Add", "--registry", "dns://"+unused(t)+"/{service}.shop.test:1", "--timeout", "5s").expect(t, 3, "the registry is in trouble: DNS server ")
+	runLonger(t, []string{"call", "arith", "Arith.Add", "--registry", "dns://" + unused(t) + "/{service}.shop.test:1"}, 3, "the registry is in trouble: DNS server ")
 	run(t, "rules", "get", "arith", "--registry", url).expect(t, 2, "supports no rules")
 	run(t, "call", "dns://127.0.0.1", "Arith.Add").expect(t, 2, "use dns:///127.0.0.1")
 }
@@ -198,7 +198,7 @@ func TestMDNS(t *testing.T) {
 		t.Fatal(err)
 	}
 	everyCommand(t, service, "mdns:///", at)
-	run(t, "ls", "--registry", "mdns://", "--timeout", "20s").expect(t, 0, service, at)
+	run(t, "ls", "--registry", "mdns://", "--timeout", "2m").expect(t, 0, service, at)
 	run(t, "rules", "get", service, "--registry", "mdns:///").expect(t, 2, "supports no rules")
 	run(t, "call", "mdns://host/arith", "Arith.Add").expect(t, 2, "use mdns:///service")
 }

@@ -102,7 +102,7 @@ func TestRulesDryRunAgainstCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for deadline := time.Now().Add(30 * time.Second); len(rec.Recent("arith")) < 3; {
+	for deadline := time.Now().Add(time.Minute); len(rec.Recent("arith")) < 3; {
 		if _, err := anser.Call[arith.Reply](context.Background(), c, "Arith.Mul", &arith.Args{A: 1, B: 2}); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestExplainTellsOfHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for deadline := time.Now().Add(30 * time.Second); c.Status().Health[anser.InstanceEjected] == 0; {
+	for deadline := time.Now().Add(time.Minute); c.Status().Health[anser.InstanceEjected] == 0; {
 		if _, err := anser.Call[arith.Reply](t.Context(), c, "Arith.Mul", &arith.Args{A: 1, B: 2}); err != nil {
 			t.Fatal(err)
 		}

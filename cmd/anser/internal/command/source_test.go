@@ -37,7 +37,7 @@ func announceAt(t *testing.T, r registry.Registry, err error, address string) {
 // target.
 func getsIn(t *testing.T, url string, flags ...string) {
 	t.Helper()
-	flags = append(flags, "--timeout", "20s")
+	flags = append(flags, "--timeout", "2m")
 	with := func(args ...string) result { return run(t, append(args, flags...)...) }
 	with("ls", "--registry", url).expect(t, 0, "arith-1")
 	with("call", "arith", "Arith.Add", `{"A": 1, "B": 2}`, "--registry", url).expect(t, 0, `"C": 3`)
@@ -67,14 +67,12 @@ func TestRegistryWithTLS(t *testing.T) {
 	mine := []string{"--registry-ca", ca, "--registry-cert", cert, "--registry-key", key}
 	getsIn(t, url, mine...)
 
-	ls := func(flags ...string) result {
-		return run(t, append([]string{"ls", "--registry", url, "--timeout", "3s"}, flags...)...)
-	}
-	ls().expect(t, 1, "requires TLS")
-	ls("--registry-tls").expect(t, 1, "does not answer", "unknown authority")
-	ls("--registry-ca", ca).expect(t, 1, "does not answer")
-	ls("--registry-cert", cert).expect(t, 2, "--registry-cert and --registry-key belong together")
-	ls("--registry-ca", filepath.Join(dir, "nothing")).expect(t, 2, "no such file")
+	ls := []string{"ls", "--registry", url}
+	runLonger(t, ls, 1, "requires TLS")
+	runLonger(t, append(ls, "--registry-tls"), 1, "does not answer", "unknown authority")
+	runLonger(t, append(ls, "--registry-ca", ca), 1, "does not answer")
+	run(t, append(ls, "--registry-cert", cert)...).expect(t, 2, "--registry-cert and --registry-key belong together")
+	run(t, append(ls, "--registry-ca", filepath.Join(dir, "nothing"))...).expect(t, 2, "no such file")
 
 	// It has no users yet, which a client with a login accepts.
 	t.Setenv("ANSER_REGISTRY_PASSWORD", "read-secret")
@@ -92,12 +90,12 @@ func TestRedisWithUsers(t *testing.T) {
 	r, err := redis.Dial([]string{address}, redis.User("", "root-secret"))
 	announceAt(t, r, err, at)
 	url := "redis://" + address
-	run(t, "ls", "--registry", url, "--timeout", "20s").expect(t, 1, "NOAUTH")
+	run(t, "ls", "--registry", url, "--timeout", "2m").expect(t, 1, "NOAUTH")
 	t.Setenv("ANSER_REGISTRY_PASSWORD", "root-secret")
 	getsIn(t, url)
 	t.Setenv("ANSER_REGISTRY_PASSWORD", "read-secret")
 	getsIn(t, url, "--registry-user", "reader")
-	run(t, "ls", "--registry", url, "--timeout", "20s").expect(t, 1, "WRONGPASS")
+	run(t, "ls", "--registry", url, "--timeout", "2m").expect(t, 1, "WRONGPASS")
 }
 
 func TestZooKeeperWithUsers(t *testing.T) {
@@ -106,7 +104,7 @@ func TestZooKeeperWithUsers(t *testing.T) {
 	r, err := zookeeper.Dial([]string{address}, zookeeper.Digest("app", "app-secret"))
 	announceAt(t, r, err, at)
 	url := "zookeeper://" + address
-	run(t, "ls", "--registry", url, "--timeout", "20s").expect(t, 1, "not authenticated")
+	run(t, "ls", "--registry", url, "--timeout", "2m").expect(t, 1, "not authenticated")
 	t.Setenv("ANSER_REGISTRY_PASSWORD", "app-secret")
 	getsIn(t, url, "--registry-user", "app")
 }
@@ -118,7 +116,7 @@ func TestConsulWithTokens(t *testing.T) {
 	r, err := consul.Dial(address, consul.Token(root))
 	announceAt(t, r, err, at)
 	url := "consul://" + address
-	run(t, "rules", "get", "arith", "--registry", url, "--timeout", "20s").expect(t, 1, "token")
+	run(t, "rules", "get", "arith", "--registry", url, "--timeout", "2m").expect(t, 1, "token")
 	t.Setenv("ANSER_REGISTRY_TOKEN", root)
 	getsIn(t, url)
 }

@@ -52,8 +52,8 @@ func TestChecksumsFlag(t *testing.T) {
 		s.Close()
 		<-ended
 	})
-	run(t, "call", l.Addr().String(), "Hello.Checksums", "--timeout", "20s").expect(t, 0, "false")
-	run(t, "call", l.Addr().String(), "Hello.Checksums", "--timeout", "20s", "--checksums").expect(t, 0, "true")
+	run(t, "call", l.Addr().String(), "Hello.Checksums", "--timeout", "2m").expect(t, 0, "false")
+	run(t, "call", l.Addr().String(), "Hello.Checksums", "--timeout", "2m", "--checksums").expect(t, 0, "true")
 }
 
 func TestTLSFlags(t *testing.T) {
@@ -77,7 +77,7 @@ func TestTLSFlags(t *testing.T) {
 	cert, key := transporttest.Write(t, dir, "me", a.Issue(t, time.Hour, "somebody"))
 	mine := []string{"--ca", ca, "--cert", cert, "--key", key}
 	call := func(target string, flags ...string) result {
-		return run(t, append([]string{"call", target, "Hello.Name", "--timeout", "20s"}, flags...)...)
+		return run(t, append([]string{"call", target, "Hello.Name", "--timeout", "2m"}, flags...)...)
 	}
 	address := l.Addr().String()
 	for _, target := range []string{address, "tls://" + address, "quic://" + q.Addr().String()} {
@@ -87,12 +87,12 @@ func TestTLSFlags(t *testing.T) {
 	call(address, append(mine, "--server-name", "other.example.org")...).expect(t, 3, "other.example.org", "--server-name says")
 	call(address).expect(t, 3, "this port speaks TLS: use --tls")
 	call(address, "--tls").expect(t, 3, "unknown authority", "--ca names the PEM file")
-	run(t, "describe", address, "--tls", "--timeout", "20s").expect(t, 3, "unknown authority", "--ca names the PEM file")
+	run(t, "describe", address, "--tls", "--timeout", "2m").expect(t, 3, "unknown authority", "--ca names the PEM file")
 	call(address, "--ca", ca).expect(t, 3, "certificate required")
 	call(address, "--cert", cert).expect(t, 2, "--cert and --key belong together")
 	call(address, "--ca", filepath.Join(dir, "nothing")).expect(t, 2, "no such file")
 	call(address, "--ca", key).expect(t, 2, "holds no certificate")
-	run(t, append([]string{"describe", address, "--timeout", "20s"}, mine...)...).expect(t, 0, "Hello.Name")
+	run(t, append([]string{"describe", address, "--timeout", "2m"}, mine...)...).expect(t, 0, "Hello.Name")
 	out := run(t, append([]string{"bench", address, "Hello.Name", "--seconds", "0.2", "--warmup", "0", "--callers", "2", "--json"}, mine...)...)
 	out.expect(t, 0)
 	if !strings.Contains(out.out, `"errors":0`) && !strings.Contains(out.out, `"errors": 0`) {
@@ -125,7 +125,7 @@ func TestTokenFile(t *testing.T) {
 		return name
 	}
 	call := func(flags ...string) result {
-		return run(t, append([]string{"call", l.Addr().String(), "Hello.Name", "--timeout", "20s"}, flags...)...)
+		return run(t, append([]string{"call", l.Addr().String(), "Hello.Name", "--timeout", "2m"}, flags...)...)
 	}
 	call("--token-file", file("good", good+"\n")).expect(t, 0, `"ada"`)
 	bad := auth.NewToken()

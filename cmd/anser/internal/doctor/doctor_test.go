@@ -70,26 +70,28 @@ func TestUnixSocket(t *testing.T) {
 
 func TestServerThatSaysNothing(t *testing.T) {
 	t.Parallel()
-	g := examine(t, hasty, plainServer(t, discard))
+	at := plainServer(t, discard)
+	g, timeout := hastily(func(c *doctor.Config) *doctor.Group { return examine(t, c, at) }, "connects to")
 	expect(t, g, "tcp", doctor.Pass, "connects to")
-	expect(t, g, "handshake", doctor.Fail, "says nothing within 3s", "the process hangs or is paused")
+	expect(t, g, "handshake", doctor.Fail, "says nothing within "+timeout.String(), "the process hangs or is paused")
 	expect(t, g, "protocols", doctor.Fail, "speaks none of Anser, gRPC")
-	if steps := g.Timings[0].Steps; len(steps) != 3 || steps[1].Error == "" || steps[1].Micros < hasty.Timeout.Microseconds() {
+	if steps := g.Timings[0].Steps; len(steps) != 3 || steps[1].Error == "" || steps[1].Micros < timeout.Microseconds() {
 		t.Errorf("the timing does not say where it hung: %+v", steps)
 	}
 }
 
 func TestServerThatHangsInCalls(t *testing.T) {
 	t.Parallel()
-	g := examine(t, hasty, plainServer(t, func(nc net.Conn) {
+	at := plainServer(t, func(nc net.Conn) {
 		begin := make([]byte, len(wire.Magic))
 		if _, err := io.ReadFull(nc, begin); err == nil && string(begin) == string(wire.Magic[:]) {
 			nc.Write(wire.AppendSettings(wire.AppendPreface(nil), wire.DefaultSettings()))
 			discard(nc)
 		}
-	}))
+	})
+	g, timeout := hastily(func(c *doctor.Config) *doctor.Group { return examine(t, c, at) }, "speaks Anser", "no answer to a call")
 	expect(t, g, "handshake", doctor.Pass, "speaks Anser")
-	expect(t, g, "description", doctor.Fail, "no answer to a call within 3s")
+	expect(t, g, "description", doctor.Fail, "no answer to a call within "+timeout.String())
 }
 
 func TestServersOfOtherKinds(t *testing.T) {
@@ -98,10 +100,11 @@ func TestServersOfOtherKinds(t *testing.T) {
 	expect(t, closes, "handshake", doctor.Fail, "closed the connection without an answer")
 	expect(t, closes, "protocols", doctor.Fail, "speaks none of")
 
-	ssh := examine(t, hasty, plainServer(t, func(nc net.Conn) {
+	at := plainServer(t, func(nc net.Conn) {
 		io.WriteString(nc, "SSH-2.0-\x1b]0;title\x07\u202eevil\xff\r\n")
 		discard(nc)
-	}))
+	})
+	ssh, _ := hastily(func(c *doctor.Config) *doctor.Group { return examine(t, c, at) }, "SSH-2.0-")
 	expect(t, ssh, "handshake", doctor.Fail, "neither Anser nor HTTP", "SSH-2.0-")
 	if all := text(ssh); strings.ContainsAny(all, "\x1b\x07\u202e") || !utf8.ValidString(all) {
 		t.Errorf("a terminal gets what the server sends: %q", all)
@@ -109,7 +112,7 @@ func TestServersOfOtherKinds(t *testing.T) {
 
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
-	g := examine(t, hasty, web.Listener.Addr().String())
+	g, _ := hastily(func(c *doctor.Config) *doctor.Group { return examine(t, c, web.Listener.Addr().String()) }, "speaks HTTP/1.1", "agrees with")
 	expect(t, g, "handshake", doctor.Fail, "speaks HTTP/1.1, not Anser")
 	expect(t, g, "clock", doctor.Pass, "agrees with this machine's")
 }

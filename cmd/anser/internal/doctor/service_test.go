@@ -120,7 +120,6 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`[{"service":"arith","adress":"h:1"}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.Timeout = time.Second
 	reg, _ := system(t, c)
 	expect(t, reg, "registry", doctor.Fail, `line 1: unknown field "adress"`)
 }

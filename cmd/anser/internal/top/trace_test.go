@@ -61,7 +61,7 @@ func TestReadTrace(t *testing.T) {
 		{Address: "127.0.0.1:1"},
 	}
 	defer http.DefaultClient.CloseIdleConnections()
-	got, err := top.ReadTrace(t.Context(), new(admin.Reader), sources, 10*time.Second, traceID)
+	got, err := top.ReadTrace(t.Context(), new(admin.Reader), sources, time.Minute, traceID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ server Posts.Query posts-1 +8ms
 func TestTraceThatIsACircle(t *testing.T) {
 	s := remembers(t, "liar", call("server", "A.A", "a", "b", 0, 5), call("server", "A.B", "b", "a", 1, 3), call("server", "A.C", "c", "c", 2, 1), call("server", "A.D\x1b[2J", "a", "", 3, 1))
 	defer http.DefaultClient.CloseIdleConnections()
-	got, err := top.ReadTrace(t.Context(), new(admin.Reader), []top.Source{s}, 10*time.Second, traceID)
+	got, err := top.ReadTrace(t.Context(), new(admin.Reader), []top.Source{s}, time.Minute, traceID)
 	if err != nil || len(got.Calls) != 4 {
 		t.Fatal(got, err)
 	}
@@ -104,7 +104,7 @@ func TestTraceThatIsACircle(t *testing.T) {
 func TestTraceThatIsForgotten(t *testing.T) {
 	s := remembers(t, "x")
 	defer http.DefaultClient.CloseIdleConnections()
-	if _, err := top.ReadTrace(context.Background(), new(admin.Reader), []top.Source{s}, 10*time.Second, traceID); !errors.Is(err, top.ErrNoTrace) {
+	if _, err := top.ReadTrace(context.Background(), new(admin.Reader), []top.Source{s}, time.Minute, traceID); !errors.Is(err, top.ErrNoTrace) {
 		t.Error(err)
 	}
 }

@@ -46,7 +46,7 @@ func TestLooks(t *testing.T) {
 	a, b := newProcess(t, "a"), newProcess(t, "b")
 	a.ran("Arith.Mul", 100, time.Second, nil) // before the first look
 	sources := []top.Source{{Address: a.at, Instance: "arith-1"}, {Address: b.at}, {Address: "127.0.0.1:1", Instance: "gone"}}
-	w := &top.Watcher{Find: func(context.Context) ([]top.Source, error) { return sources, nil }, Reader: new(admin.Reader), Timeout: 10 * time.Second}
+	w := &top.Watcher{Find: func(context.Context) ([]top.Source, error) { return sources, nil }, Reader: new(admin.Reader), Timeout: time.Minute}
 	look, err := w.Look(t.Context())
 	if err != nil || look.Window != 0 || len(look.Processes) != 3 {
 		t.Fatalf("%+v, %v", look, err)
@@ -100,7 +100,7 @@ func TestRestartedProcess(t *testing.T) {
 	b.ran("Arith.Mul", 1000, time.Millisecond, nil)
 	at := a
 	w := &top.Watcher{
-		Find: func(context.Context) ([]top.Source, error) { return []top.Source{{Address: at.at}}, nil }, Reader: new(admin.Reader), Timeout: 10 * time.Second,
+		Find: func(context.Context) ([]top.Source, error) { return []top.Source{{Address: at.at}}, nil }, Reader: new(admin.Reader), Timeout: time.Minute,
 	}
 	if _, err := w.Look(t.Context()); err != nil {
 		t.Fatal(err)

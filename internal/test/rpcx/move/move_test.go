@@ -307,7 +307,7 @@ func TestMove(t *testing.T) {
 						case <-time.After(2 * time.Millisecond):
 						}
 						var out Reply
-						ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+						ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 						if err := call(ctx, &Args{i, factor}, &out); err != nil || out.C != factor*i {
 							t.Errorf("a call has failed: %+v, %v", out, err)
 						}
@@ -326,7 +326,7 @@ func TestMove(t *testing.T) {
 			grown := func(n *atomic.Int64) {
 				t.Helper()
 				before := n.Load()
-				for deadline := time.Now().Add(20 * time.Second); n.Load() < before+50; time.Sleep(time.Millisecond) {
+				for deadline := time.Now().Add(time.Minute); n.Load() < before+50; time.Sleep(time.Millisecond) {
 					if time.Now().After(deadline) {
 						t.Fatal("there are no more calls")
 					}
@@ -336,7 +336,7 @@ func TestMove(t *testing.T) {
 			// only one has been replaced, it keeps the old one while it answers.
 			both := func() {
 				t.Helper()
-				for deadline := time.Now().Add(20 * time.Second); len(c.Status().Instances) < 2; time.Sleep(10 * time.Millisecond) {
+				for deadline := time.Now().Add(time.Minute); len(c.Status().Instances) < 2; time.Sleep(10 * time.Millisecond) {
 					if time.Now().After(deadline) {
 						t.Fatalf("the client has not learned of the new server: %+v", c.Status().Instances)
 					}

@@ -321,7 +321,7 @@ func TestOpenRequestsOfAUser(t *testing.T) {
 	other.expect(200, "GET", "/look", "")
 	v.expect(200, "POST", "/look", "")
 	end()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if status, text, _ := v.send("GET", "/look", ""); status == 200 {
 			break
 		} else if time.Now().After(deadline) {
