@@ -50,7 +50,8 @@ func TestDecoderThatNeverReturns(t *testing.T) {
 					release := make(chan struct{})
 					unstuck.Store(&release)
 					t.Cleanup(func() { close(release) })
-					// A slow machine may not send a call before its deadline: the next one has more time.
+					// A slow machine may not send a call before its deadline. The
+					// next one has more time.
 					for limit := impatience; limit < bound; limit *= 4 {
 						_, err := anser.Call[stuck](context.Background(), g.good[0], "Bad.Stuck", new(stuck), anser.WithFailMode(anser.Failfast), anser.Timeout(limit))
 						if anser.CodeOf(err) != anser.DeadlineExceeded {

@@ -25,7 +25,7 @@ func at(url string) *doctor.Config {
 	return &doctor.Config{Source: target.Source{URL: url}, Timeout: time.Minute}
 }
 
-// hastilyAt examines a system whose registry never answers some questions, and returns all findings.
+// hastilyAt returns all findings about a system whose registry never answers some questions.
 func hastilyAt(t *testing.T, url string, parts ...string) *doctor.Group {
 	t.Helper()
 	g, _ := hastily(func(c *doctor.Config) *doctor.Group {

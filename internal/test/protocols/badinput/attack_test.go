@@ -56,7 +56,7 @@ type effect struct {
 	status   string          // of stream 1: :status, and grpc-status behind a slash
 	any      []http2.ErrCode // one of these, in place of reset
 	lost     bool            // the answer may be lost, since the client still sends when the server closes
-	slow     bool            // the frames came so slowly that the server had to take them
+	slow     bool            // the frames came so slowly that the server takes all of them
 }
 
 // A server takes permittedBurst frames at once and permittedRate in each second: as many requests
@@ -66,8 +66,8 @@ const (
 	permittedBurst = 20_000
 )
 
-// isPermitted reports whether a server may take that many frames in a time: it handles so few on a
-// machine that is slow. protocols/internal/h2 has the same floods in a time that stands still.
+// isPermitted reports whether a server may take that many frames in a time: a slow machine handles
+// no more. The tests of protocols/internal/h2 send the same floods without the clock.
 func isPermitted(frames int, in time.Duration) bool {
 	return in > 20*time.Second && float64(frames) < 2*permittedBurst+permittedRate*in.Seconds()
 }
