@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -21,6 +22,7 @@ func streamRows() []row {
 
 // pair starts a server without a registry, and a client that makes its calls there.
 func (w *world) pair(server, client config) (*cluster, error) {
+	server.Stall, client.Stall = cmp.Or(server.Stall, w.o.Stall), cmp.Or(client.Stall, w.o.Stall)
 	s, err := w.alone(server)
 	if err != nil {
 		return nil, err
