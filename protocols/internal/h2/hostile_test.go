@@ -196,6 +196,7 @@ func (c *client) sendUntil(wait time.Duration, enough func(map[uint32]h2.Code, m
 const (
 	endStream  = 1
 	endHeaders = 4
+	padded     = 8
 )
 
 // Clients that flood, or that begin what they do not finish, lose the connection with a reason.
@@ -272,6 +273,17 @@ func TestHostileClients(t *testing.T) {
 			c.frame(headers, endHeaders, 1, c.header())
 			for range 30_000 {
 				c.frame(data, 0, 1, nil)
+			}
+		}, h2.EnhanceYourCalm},
+		"flood of padding": {func(c *client) {
+			c.frame(headers, endHeaders, 1, c.header())
+			for range 30_000 {
+				c.frame(data, padded, 1, []byte{3, 0, 0, 0})
+			}
+		}, h2.EnhanceYourCalm},
+		"flood of unknown frames": {func(c *client) {
+			for range 30_000 {
+				c.frame(0xfe, 0, 0, nil)
 			}
 		}, h2.EnhanceYourCalm},
 		"flood of window updates": {func(c *client) {

@@ -33,9 +33,8 @@ type row struct {
 	send   []byte
 	// more returns the i-th of further writes, until the connection ends or it returns nil.
 	more func(i int) []byte
-	// flood is the number of frames in each further write of a row that the server ends for their
-	// rate alone; 0 is another row.
-	flood int
+	// flood is for rows that the server ends for the rate of their frames alone.
+	flood flood
 	// conns is the number of connections that send the row; 0 is one.
 	conns   int
 	h2      bool // the answer is HTTP/2
@@ -56,20 +55,20 @@ type effect struct {
 	status   string          // of stream 1: :status, and grpc-status behind a slash
 	any      []http2.ErrCode // one of these, in place of reset
 	lost     bool            // the answer may be lost, since the client still sends when the server closes
-	slow     bool            // the frames came so slowly that the server takes all of them
+	slow     bool            // a flood was so slow that the server takes all of it
 }
 
-// A server takes permittedBurst frames at once and permittedRate in each second: as many requests
-// that end in a reset, and fewer of the other floods.
-const (
-	permittedRate  = 5_000
-	permittedBurst = 20_000
-)
+// flood is what a server takes of frames that cost work and carry nothing: burst at once, and rate
+// in a second.
+type flood struct {
+	each        int // frames in each further write; 0: the row is not a flood
+	burst, rate float64
+}
 
-// isPermitted reports whether a server may take that many frames in a time: a slow machine handles
-// no more. The tests of protocols/internal/h2 send the same floods without the clock.
-func isPermitted(frames int, in time.Duration) bool {
-	return in > 20*time.Second && float64(frames) < 2*permittedBurst+permittedRate*in.Seconds()
+// isPermitted reports whether a server may take what n writes have sent in a time: a slow machine
+// handles no more. The tests of protocols/internal/h2 send such floods without the clock.
+func (f flood) isPermitted(n int, in time.Duration) bool {
+	return f.each > 0 && in > 20*time.Second && float64(n*f.each) < 2*f.burst+f.rate*in.Seconds()
 }
 
 func (want effect) matches(got effect) bool {
@@ -148,7 +147,7 @@ func (r *row) write(nc net.Conn, bytewise bool) (slow bool) {
 	}
 	begun := time.Now()
 	for i := 0; r.more != nil; i++ {
-		if r.flood > 0 && isPermitted(i*r.flood, time.Since(begun)) {
+		if r.flood.isPermitted(i, time.Since(begun)) {
 			return true
 		}
 		p := r.more(i)

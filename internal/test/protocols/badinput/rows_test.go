@@ -36,14 +36,15 @@ func closedWith(reason string) func(before, after anser.ServerStats) bool {
 // floodRows send frames that cost work and carry nothing, until the server has enough.
 func floodRows() []row {
 	const at = 100 // frames, or pairs of them, that are made together
-	flood := func(number int, name string, begin func(f *frames), next func(i int) []byte) row {
+	controls, resets := flood{2 * at, 10_000, 2_000}, flood{2 * at, 20_000, 5_000}
+	of := func(limit flood, number int, name string, begin func(f *frames), next func(i int) []byte) row {
 		f := newFrames()
 		if begin != nil {
 			begin(f)
 		}
 		return row{
 			number: number, name: name, h2: true, send: f.Bytes(), want: effect{away: calm, closed: true, lost: true}, counted: closedWith("FLOOD"),
-			more: func(i int) []byte { return bytes.Join([][]byte{next(2 * i), next(2*i + 1)}, nil) }, flood: 2 * at,
+			more: func(i int) []byte { return bytes.Join([][]byte{next(2 * i), next(2*i + 1)}, nil) }, flood: limit,
 		}
 	}
 	trailer := []byte{0x82} // :method
@@ -66,26 +67,26 @@ func floodRows() []row {
 	}
 	open, lies := plain(), plain("content-length", "7")
 	return []row{
-		flood(95, "rapid reset", nil, each(func(id uint32) []byte {
+		of(resets, 95, "rapid reset", nil, each(func(id uint32) []byte {
 			return append(headers(id, 0, open), frame(http2.FrameRSTStream, 0, id, []byte{0, 0, 0, 8})...)
 		})),
-		flood(96, "CONTINUATION", func(f *frames) { f.Write(frame(http2.FrameHeaders, 0, 1, open)) }, always(frame(http2.FrameContinuation, 0, 1, nil))),
-		flood(125, "resets by the server: lengths", nil, each(func(id uint32) []byte {
+		of(controls, 96, "CONTINUATION", func(f *frames) { f.Write(frame(http2.FrameHeaders, 0, 1, open)) }, always(frame(http2.FrameContinuation, 0, 1, nil))),
+		of(resets, 125, "resets by the server: lengths", nil, each(func(id uint32) []byte {
 			return append(headers(id, 0, lies), frame(http2.FrameData, http2.FlagDataEndStream, id, []byte("x"))...)
 		})),
-		flood(125, "resets by the server: windows", nil, each(func(id uint32) []byte {
+		of(resets, 125, "resets by the server: windows", nil, each(func(id uint32) []byte {
 			return append(headers(id, 0, open), frame(http2.FrameWindowUpdate, 0, id, []byte{0x7f, 0xff, 0xff, 0xff})...)
 		})),
-		flood(125, "resets by the server: trailers", nil, each(func(id uint32) []byte {
+		of(resets, 125, "resets by the server: trailers", nil, each(func(id uint32) []byte {
 			return append(headers(id, 0, open), headers(id, http2.FlagHeadersEndStream, trailer)...)
 		})),
-		flood(126, "SETTINGS", nil, always(frame(http2.FrameSettings, 0, 0, nil))),
-		flood(127, "PING", nil, always(frame(http2.FramePing, 0, 0, make([]byte, 8)))),
-		flood(128, "WINDOW_UPDATE", nil, always(frame(http2.FrameWindowUpdate, 0, 0, []byte{0, 0, 0, 1}))),
-		flood(129, "empty DATA", func(f *frames) { f.Write(headers(1, 0, open)) }, always(frame(http2.FrameData, 0, 1, nil))),
-		flood(129, "padding alone", func(f *frames) { f.Write(headers(1, 0, open)) }, always(frame(http2.FrameData, http2.FlagDataPadded, 1, []byte{3, 0, 0, 0}))),
-		flood(130, "PRIORITY", nil, each(func(id uint32) []byte { return frame(http2.FramePriority, 0, id, make([]byte, 5)) })),
-		flood(130, "unknown frames", nil, always(frame(0xfe, 0, 0, nil))),
+		of(controls, 126, "SETTINGS", nil, always(frame(http2.FrameSettings, 0, 0, nil))),
+		of(controls, 127, "PING", nil, always(frame(http2.FramePing, 0, 0, make([]byte, 8)))),
+		of(controls, 128, "WINDOW_UPDATE", nil, always(frame(http2.FrameWindowUpdate, 0, 0, []byte{0, 0, 0, 1}))),
+		of(controls, 129, "empty DATA", func(f *frames) { f.Write(headers(1, 0, open)) }, always(frame(http2.FrameData, 0, 1, nil))),
+		of(controls, 129, "padding alone", func(f *frames) { f.Write(headers(1, 0, open)) }, always(frame(http2.FrameData, http2.FlagDataPadded, 1, []byte{3, 0, 0, 0}))),
+		of(controls, 130, "PRIORITY", nil, each(func(id uint32) []byte { return frame(http2.FramePriority, 0, id, make([]byte, 5)) })),
+		of(controls, 130, "unknown frames", nil, always(frame(0xfe, 0, 0, nil))),
 	}
 }
 
