@@ -47,11 +47,11 @@ quick: ## format, vet and test what has changed since main and what imports it, 
 	@BASE='$(BASE)' scripts/quick
 
 .PHONY: check
-check: ## format, vet, staticcheck, nits, unparam, other platforms, tidiness, generated code; PEERS=all also vets unchanged peers of the arena
+check: ## format, vet, staticcheck, nits, unparam, other platforms, tidiness, generated code; PEERS=all has the peers of the arena that have not changed, too
 	scripts/check
 
 .PHONY: cross
-cross: ## type-check every module for Linux, macOS and Windows
+cross: ## vet every module for Linux, macOS and Windows
 	scripts/cross
 
 .PHONY: fmt

@@ -44,7 +44,10 @@ func ExampleServer_OpenConn() {
 	replies := bufio.NewScanner(nc)
 	for _, request := range []string{"Words.Upper hello", "Words.Lower HELLO"} {
 		fmt.Fprintln(nc, request)
-		replies.Scan()
+		if !replies.Scan() {
+			fmt.Println("no reply:", replies.Err())
+			return
+		}
 		fmt.Println(replies.Text())
 	}
 	// Output:

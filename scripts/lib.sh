@@ -90,7 +90,7 @@ need() {
 
 # tools builds the checkers that internal/lint pins into bin.
 tools() {
-	GOWORK=off GOBIN="$PWD/bin" go -C internal/lint install honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt mvdan.cc/unparam ./nits ./platforms ./versions
+	GOWORK=off GOBIN="$PWD/bin" go -C internal/lint install honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt mvdan.cc/unparam ./nits ./sourcevet ./versions
 }
 
 # written prints the Go files that a person wrote.

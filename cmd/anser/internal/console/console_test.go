@@ -312,7 +312,7 @@ func TestEvents(t *testing.T) {
 					return
 				}
 			}
-			t.Fatalf("no event %s", want)
+			t.Fatalf("no event %s: %v", want, lines.Err())
 		}
 		var system model.System
 		var instances []model.Instance
