@@ -156,7 +156,7 @@ func kvPlace(open func(t *testing.T) store.Store, base string) place {
 				}
 				return pairs
 			}
-			d := must[*client.MultipleServersDiscovery](t)(client.NewMultipleServersDiscovery(list()))
+			d := rpcxclient.NewServers(list())
 			stop := make(chan struct{})
 			var looking sync.WaitGroup
 			looking.Go(func() {

@@ -1,4 +1,5 @@
-// Package rpcxclient makes clients of rpcx for tests that end connections under their calls.
+// Package rpcxclient makes clients of rpcx for tests that end connections, or change the servers,
+// under their calls.
 package rpcxclient
 
 import (
