@@ -332,16 +332,12 @@ func TestDrain(t *testing.T) {
 	second, two := serve(t)
 	slow(first)
 	slow(second)
-	// Everything for each goroutine: rpcx's clients and lists are not free of races.
+	// A client for each goroutine: rpcx's are not free of races.
 	var lists sync.Mutex
-	var all []*client.MultipleServersDiscovery
+	var all []*rpcxclient.Servers
 	each := func(f func(c client.XClient)) func() {
 		return func() {
-			d, err := client.NewMultipleServersDiscovery([]*client.KVPair{{Key: "tcp@" + one}, {Key: "tcp@" + two}})
-			if err != nil {
-				t.Error(err)
-				return
-			}
+			d := rpcxclient.NewServers([]*client.KVPair{{Key: "tcp@" + one}, {Key: "tcp@" + two}})
 			c := rpcxclient.New("Arith", client.Failover, client.RoundRobin, d)
 			defer c.Close()
 			lists.Lock()
