@@ -332,17 +332,12 @@ func TestDrain(t *testing.T) {
 	second, two := serve(t)
 	slow(first)
 	slow(second)
+	list := rpcxclient.NewServers([]*client.KVPair{{Key: "tcp@" + one}, {Key: "tcp@" + two}})
 	// A client for each goroutine: rpcx's are not free of races.
-	var lists sync.Mutex
-	var all []*rpcxclient.Servers
 	each := func(f func(c client.XClient)) func() {
 		return func() {
-			d := rpcxclient.NewServers([]*client.KVPair{{Key: "tcp@" + one}, {Key: "tcp@" + two}})
-			c := rpcxclient.New("Arith", client.Failover, client.RoundRobin, d)
+			c := rpcxclient.New("Arith", client.Failover, client.RoundRobin, list)
 			defer c.Close()
-			lists.Lock()
-			all = append(all, d)
-			lists.Unlock()
 			f(c)
 		}
 	}
@@ -385,11 +380,7 @@ func TestDrain(t *testing.T) {
 	for going.Load() < 10 {
 		time.Sleep(time.Millisecond)
 	}
-	lists.Lock()
-	for _, d := range all {
-		d.Update([]*client.KVPair{{Key: "tcp@" + two}}) // as a registry does before a server stops
-	}
-	lists.Unlock()
+	list.Update([]*client.KVPair{{Key: "tcp@" + two}}) // as a registry does before a server stops
 	stopped := make(chan error, 1)
 	go func() { stopped <- first.Shutdown(within(t)) }()
 	time.AfterFunc(50*time.Millisecond, func() { close(release) })
