@@ -64,9 +64,8 @@ func TestChangesAreSeen(t *testing.T) {
 	w.Expect("") // no records of that type
 	s.change(func() { delete(s.zone, "arith.test.") })
 	before := s.count("A")
-	for s.count("A") < before+2 { // NXDOMAIN has the same effect
-		time.Sleep(time.Millisecond)
-	}
+	// NXDOMAIN has the same effect.
+	regtest.Eventually(t, regtest.Patience, "two more lookups", func() bool { return s.count("A") >= before+2 })
 	w.Only()
 	s.put("arith.test. 0 A 10.0.0.3")
 	w.Expect("10.0.0.3:80")
@@ -82,9 +81,8 @@ func TestFailuresAreTrouble(t *testing.T) {
 		"no answer: context d": func() { s.mute = true },
 	} {
 		s.change(fail)
-		for asked := s.count("A"); s.count("A") == asked; { // until a lookup fails
-			time.Sleep(time.Millisecond)
-		}
+		asked := s.count("A")
+		regtest.Eventually(t, regtest.Patience, "a lookup that fails", func() bool { return s.count("A") > asked })
 		for len(w.Troubles) > 0 { // with what was before
 			<-w.Troubles
 		}
